@@ -83,7 +83,7 @@ static void load_provider(void)
 	void *plugin;
 
 	if (!get_real_library()) {
-		report_error(REAL_NAME, "not found among the loaded libraries");
+		report_error(REAL_NAME, "the library is not loaded");
 		return;
 	}
 	plugin = open_in_own_dir(PROVIDER_FILE);
@@ -95,7 +95,7 @@ static void load_provider(void)
 	table = entry ? entry() : NULL;
 	if (!table || table->version != UROCE_WAY_IN_VERSION) {
 		report_error("the provider",
-			     "it is of another release than the drop-in libibverbs");
+			     "it is from another release than the drop-in libibverbs");
 		return;
 	}
 	fork_redirect_madvise();

@@ -45,7 +45,7 @@ bool devices_load(void)
 	entry = (__typeof__(entry))dlsym(plugin, UROCE_WAY_IN_SYMBOL);
 	provider = entry ? entry() : NULL;
 	if (!provider || provider->version != UROCE_WAY_IN_VERSION) {
-		fputs("uroce-run: the provider is of another release\n", stderr);
+		fputs("uroce-run: the provider is from another release\n", stderr);
 		return false;
 	}
 	return provider->load(real);

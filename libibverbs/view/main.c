@@ -30,7 +30,7 @@ static bool view_by_namespace(struct tree *tree, const char **step)
 	int error = mounts_enter(tree, step);
 
 	if (!error) {
-		*step = "making the tree";
+		*step = "creating the tree";
 		error = tree_create(tree);
 	}
 	if (!error)
@@ -38,7 +38,7 @@ static bool view_by_namespace(struct tree *tree, const char **step)
 	if (!error)
 		error = mounts_show(tree, step);
 	if (!error) {
-		*step = "starting the process that keeps it current";
+		*step = "starting the process that updates the tree";
 		error = updater_start(tree, NULL);
 	}
 	errno = -error;
@@ -85,18 +85,18 @@ static bool view_by_preload(struct tree *tree, const char *libraries, const char
 	const char *dir = make_private_dir();
 	int error;
 
-	*step = "making a folder in XDG_RUNTIME_DIR, TMPDIR, /tmp, /dev/shm or /var/tmp";
+	*step = "creating a directory in XDG_RUNTIME_DIR, TMPDIR, /tmp, /dev/shm or /var/tmp";
 	if (!dir)
 		return false;
 	tree->root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	tree->class = open("/sys/class", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tree->devices = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tree->has_kernel_nodes = true;
-	*step = "making the tree";
+	*step = "creating the tree";
 	error = tree->root < 0 ? -errno : tree_create(tree);
 	if (!error)
 		error = tree_update(tree);
-	*step = "starting the process that keeps it current";
+	*step = "starting the process that updates the tree";
 	if (!error)
 		error = updater_start(tree, dir);
 	if (error)
@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 	while (argc > 3 && mode < MODE_COUNT && strcmp(modes[mode], argv[1]))
 		mode++;
 	if (argc <= 3 || mode == MODE_COUNT) {
-		fputs("uroce-view: started by uroce-run\n", stderr);
+		fputs("uroce-view: must be started by uroce-run\n", stderr);
 		return 2;
 	}
 	taken = make_view(mode, argv[2]);

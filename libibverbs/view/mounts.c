@@ -45,7 +45,7 @@ static int write_map(const char *path, const char *format, unsigned int id)
 /* Maps only our own user and group ID into the new user namespace, unchanged. */
 static int map_own_ids(uid_t user, gid_t group, const char **step)
 {
-	*step = "setting the ids of a user namespace";
+	*step = "mapping the IDs of a user namespace";
 	/* Kernels before 3.19 do not have this file and do not require the write. */
 	write_map("/proc/self/setgroups", "deny", 0);
 	if (write_map("/proc/self/gid_map", "%u %u 1\n", group))

@@ -66,7 +66,7 @@ int device_open(struct device *device, const struct device_options *options)
 	if (list)
 		ibv_free_device_list(list);
 	if (!device->context)
-		return set_error(device, "no RDMA device%s%s whose port %d is active",
+		return set_error(device, "no RDMA device%s%s with active port %d",
 				 options->name ? " " : "", options->name ? options->name : "",
 				 options->port);
 	device->lid = attr.lid;
@@ -87,7 +87,7 @@ static int create_memory(struct device *device, uint32_t receives_in_all, bool w
 	device->memory_bytes = windows + slots + sends + receives;
 	device->memory = calloc(1, device->memory_bytes);
 	if (!device->memory || !indexes)
-		return set_error(device, "no memory");
+		return set_error(device, "out of memory");
 	device->mr = ibv_reg_mr(device->pd, device->memory, device->memory_bytes,
 				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					IBV_ACCESS_REMOTE_READ);
@@ -151,7 +151,7 @@ uint32_t device_max_depth(struct device *device, const struct scheme *scheme, ui
 	if (qp)
 		ibv_destroy_qp(qp);
 	else
-		set_error(device, "no queue pair can be made: %s", strerror(errno));
+		set_error(device, "cannot create a queue pair: %s", strerror(errno));
 	if (cq)
 		ibv_destroy_cq(cq);
 	if (pd)

@@ -48,8 +48,7 @@ static int set_up(struct runner *runner)
 	    oob_negotiate(o->stream, o->side, &runner->device, &o->plan))
 		return fail_with(runner, runner->device.error);
 	if (!plan_scenario(&o->plan, &runner->sc))
-		return fail_with(runner,
-				 "scenario, scheme, depth and size are not within the limits");
+		return fail_with(runner, "scenario, scheme, depth or size is out of limits");
 	runner->scheme = scheme_find(o->plan.scheme);
 	runner->mine->depth = o->plan.depth;
 	rnr_retry = runner->scheme->flags & (SCHEME_RNR_IS_PART | SCHEME_OVER_BY_ACK);
@@ -62,9 +61,9 @@ static int set_up(struct runner *runner)
 	if (post_receives(runner))
 		return fail_with(runner, runner->device.error);
 	if (o->plan.two_hosts && oob_measure_clock(o->stream, o->side, &runner->offset_ns))
-		return fail_with(runner, "the peer has gone");
+		return fail_with(runner, "the peer has exited");
 	if (oob_barrier(o->stream))
-		return fail_with(runner, "the peer has gone");
+		return fail_with(runner, "the peer has exited");
 	judge_begin(&runner->judge, o->ledger, &runner->sc, runner->scheme, clock_ns());
 	return 0;
 }
@@ -95,7 +94,7 @@ static int handle_completion(struct runner *runner, const struct ibv_wc *wc, uin
 		return 0;
 	}
 	if (!device_read_message(&runner->device, wc, &m))
-		return fail_with(runner, "a message came that is none of this program's");
+		return fail_with(runner, "received a message that is not from uroce-flow");
 	adjust_clock(runner, &m);
 	station_arrived(runner->station, &m, true, now);
 	return 0;
@@ -111,7 +110,7 @@ static int poll_all(struct runner *runner)
 	uint64_t now = clock_ns();
 
 	if (count < 0)
-		return fail_with(runner, "ibv_poll_cq() fails");
+		return fail_with(runner, "ibv_poll_cq() failed");
 	for (int i = 0; i < count; i++)
 		if (handle_completion(runner, &wc[i], now))
 			return -1;

@@ -139,7 +139,7 @@ int oob_negotiate(struct stream stream, uint32_t side, struct device *device, st
 		return 0;
 failed:
 	if (!device->error[0])
-		snprintf(device->error, sizeof(device->error), "the peer does not agree");
+		snprintf(device->error, sizeof(device->error), "the peer rejected the plan");
 	return -1;
 }
 
@@ -173,7 +173,7 @@ int oob_connect(struct stream stream, struct device *device, bool rnr_retry)
 
 		device_get_address(device, link, &own);
 		if (exchange_addresses(stream, &own, &peer)) {
-			snprintf(device->error, sizeof(device->error), "the peer has gone");
+			snprintf(device->error, sizeof(device->error), "the peer has exited");
 			return -1;
 		}
 		if (device_connect(device, link, &peer, rnr_retry))

@@ -154,8 +154,8 @@ void report_schemes(FILE *out)
 {
 	for (const struct scheme *const *s = schemes; *s; s++)
 		fprintf(out,
-			"%s%s\n  counted   %s\n  travels   %s\n  told      %s\n"
-			"  reserved  %s\n  from      %s\n",
+			"%s%s\n  counted     %s\n  carried by  %s\n  reported    %s\n"
+			"  reserved    %s\n  source      %s\n",
 			(*s)->name, (*s)->flags & SCHEME_CONTROL ? " (negative control)" : "",
 			(*s)->counted, (*s)->carried_by, (*s)->reported, (*s)->reserved,
 			(*s)->source);

@@ -75,7 +75,7 @@ static void reap_endpoints(struct ledger *ledger, pid_t pid[FLOW_SIDES])
 			continue;
 		pid[side] = 0;
 		if (!s->finished) {
-			snprintf(s->what, sizeof(s->what), "its process has died");
+			snprintf(s->what, sizeof(s->what), "its process has exited");
 			s->error = 1000;
 		}
 	}

@@ -9,10 +9,10 @@
 
 // clang-format off
 const struct scenario scenarios[] = {
-	{ .name = "one-way", .about = "one way, to a receiver that takes 20 us for a message",
+	{ .name = "one-way", .about = "one way, to a receiver with 20 us per message",
 	  .shape = SHAPE_STREAM, .links = 1, .depth = 16, .bytes = 1024,
 	  .count = { 2000, 0 }, .service_ns = { 0, 20 * US } },
-	{ .name = "requests", .about = "8 requests at a time, each with its answer",
+	{ .name = "requests", .about = "8 outstanding requests, each with a response",
 	  .shape = SHAPE_REQUESTS, .links = 1, .depth = 16, .bytes = 64,
 	  .count = { 2000, 0 }, .service_ns = { US, 2 * US }, .requests = 8 },
 	{ .name = "bursts", .about = "bursts of eight, two, one, half times the depth, every 10 ms",
@@ -35,7 +35,7 @@ const struct scenario scenarios[] = {
 	  .shape = SHAPE_STREAM, .links = 1, .depth = 16, .bytes = 1024,
 	  .count = { 1000, 0 }, .service_ns = { 0, 20 * US }, .faults = "drop=0.01" },
 
-	{ .name = "shared-promise", .about = "the shared queue has a quarter of what is promised",
+	{ .name = "shared-promise", .about = "the shared queue has a quarter of the promised receives",
 	  .shape = SHAPE_STREAM, .links = 8, .depth = 8, .bytes = 1024,
 	  .count = { 500, 0 }, .service_ns = { 0, 50 * US }, .shared = true,
 	  .shared_percent = 25, .only_control = true },
@@ -58,17 +58,16 @@ const struct flow_control_pair control_pairs[] = {
 	{ "bursts", "rds-guess", VERDICT_OVERRUN,
 	  "the first window is 16, and 8 receives are posted" },
 	{ "both-at-zero", "naive", VERDICT_STUCK,
-	  "an update needs a credit, and neither end has one" },
+	  "an update needs a credit and neither end has one" },
 	{ "mixed", "blind-imm", VERDICT_OVERRUN,
-	  "a WRITE with immediate takes a receive uncounted" },
+	  "a WRITE with immediate consumes a receive and is not counted" },
 	{ "shared-promise", "o2iblnd-v2", VERDICT_OVERRUN,
 	  "each connection is promised the same receives" },
 	{ "many-senders", "grant-early", VERDICT_OVERRUN,
 	  "receives are granted before they are posted" },
-	{ "datagram-loss", "naive", VERDICT_STUCK, "increments that are lost never come back" },
+	{ "datagram-loss", "naive", VERDICT_STUCK, "lost increments are not repeated" },
 	{ "way-back", "rds-literal", VERDICT_STUCK,
-
-	  "ACKs take numbers that the peer does not count" },
+	  "ACKs consume numbers that the peer does not count" },
 	{ NULL, NULL, VERDICT_OK, NULL },
 };
 // clang-format on

@@ -65,7 +65,7 @@ static void on_receive_early(struct scheme_state *s, enum flow_kind kind,
 #define COMMON                                                                      \
 	.flags = SCHEME_CONTROL, .counted = "receives posted",                      \
 	.carried_by = "increment in each message's header, updates",                \
-	.reported = "when half are untold", .init = init_state,                     \
+	.reported = "when half are unreported", .init = init_state,                 \
 	.update_is_due = increment_update_is_due, .allowance = increment_allowance, \
 	.unreported = increment_unreported
 
@@ -84,7 +84,7 @@ const struct scheme scheme_blind_imm = {
 	.name = "blind-imm",
 	COMMON,
 	.reserved = "one, for an update",
-	.source = "checklist: what takes a receive and is not counted",
+	.source = "checklist: uncounted messages that consume a receive",
 	.may_send = may_send_blind,
 	.on_send = on_send_blind,
 	.heard = increment_on_receive,

@@ -112,7 +112,7 @@ static bool noop_is_due_v1(const struct scheme_state *s, bool waiting)
 const struct scheme scheme_o2iblnd_v1 = {
 	.name = "o2iblnd-v1",
 	COMMON,
-	.reported = "when 7 of 8 are freed and nothing goes that way",
+	.reported = "when 7 of 8 are freed and no message goes back",
 	.reserved = "the last one, for a NOOP",
 	.init = init_v1,
 	.may_send = may_send_v1,
@@ -124,8 +124,8 @@ const struct scheme scheme_o2iblnd_v1 = {
 const struct scheme scheme_o2iblnd_v2 = {
 	.name = "o2iblnd-v2",
 	VERSION_2,
-	.reported = "when half are freed and nothing goes that way",
-	.reserved = "none: a NOOP is free, with receives of its own",
+	.reported = "when half are freed and no message goes back",
+	.reserved = "none: a NOOP is free and has receives of its own",
 	.init = init_state,
 	.update_is_due = noop_is_due,
 };
@@ -134,7 +134,7 @@ const struct scheme scheme_o2iblnd_nonoop = {
 	.name = "o2iblnd-nonoop",
 	.flags = SCHEME_CONTROL,
 	VERSION_2,
-	.reported = "only by messages that go that way",
+	.reported = "only with messages that go back",
 	.reserved = "none",
 	.init = init_state,
 	.update_is_due = no_update_is_due,
@@ -144,7 +144,7 @@ const struct scheme scheme_o2iblnd_hiw = {
 	.name = "o2iblnd-hiw",
 	.flags = SCHEME_CONTROL,
 	VERSION_2,
-	.reported = "above a mark that is beyond the depth",
+	.reported = "at a threshold above the depth",
 	.reserved = "none",
 	.init = init_hiw,
 	.update_is_due = noop_is_due,

@@ -112,7 +112,7 @@ static bool update_is_due(const struct scheme_state *s, bool waiting)
 
 #define COMMON                                                                                     \
 	.counted = "messages, numbered", .carried_by = "window in each message's header, ACKs",    \
-	.reported = "asked for below 16, each half ring, after a late refill",                     \
+	.reported = "on request below 16, each half ring, after a deferred refill",                \
 	.reserved = "one, for an ACK", .source = "RDS patch, November 2007", .may_send = may_send, \
 	.on_send = on_send, .update_is_due = update_is_due, .allowance = absolute_allowance
 

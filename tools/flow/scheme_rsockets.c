@@ -59,9 +59,9 @@ static bool update_is_due(const struct scheme_state *s, bool waiting)
 const struct scheme scheme_rsockets = {
 	.name = "rsockets",
 	.counted = "messages",
-	.carried_by = "absolute limit in a message of its own",
-	.reported = "when half are untold",
-	.reserved = "none: four receives more, not counted",
+	.carried_by = "absolute limit in a separate message",
+	.reported = "when half are unreported",
+	.reserved = "none: four more receives, not counted",
 	.source = "librdmacm rsocket",
 	.receives = receives_of_depth,
 	.init = init_state,

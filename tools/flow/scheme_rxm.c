@@ -36,8 +36,8 @@ static bool update_is_due(const struct scheme_state *s, bool waiting)
 const struct scheme scheme_rxm = {
 	.name = "rxm",
 	.counted = "receives posted",
-	.carried_by = "increment in a message of its own",
-	.reported = "when half are untold",
+	.carried_by = "increment in a separate message",
+	.reported = "when half are unreported",
 	.reserved = "one, for an update",
 	.source = "libfabric rxm and verbs",
 	.init = init_state,

@@ -507,5 +507,5 @@ void endpoint_explain(const struct station *st, char *text, uint32_t size)
 			 st->scheme->unreported ? (unsigned int)st->scheme->unreported(&l->s) : 0);
 		return;
 	}
-	snprintf(text, size, "it waits for the peer");
+	snprintf(text, size, "waiting for the peer");
 }

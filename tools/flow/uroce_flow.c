@@ -37,23 +37,23 @@ static const char usage[] =
 	"  --all              every scheme under every scenario, the negative controls, depths\n"
 	"  --scheme=NAME      one scheme; all of them if not given\n"
 	"  --scenario=NAME    one scenario; one-way if not given\n"
-	"  --list             what there is\n"
+	"  --list             list schemes and scenarios\n"
 	"  --seed=N           default 1\n"
 	"  --depth=N          receives promised, 4 to 8192, instead of the scenario's\n"
-	"  --bytes=N          of a message, 32 to 65536\n"
-	"  --count=N          messages of a connection\n"
-	"  --service=US       microseconds that the receiver takes for a message\n"
+	"  --bytes=N          message size, 32 to 65536\n"
+	"  --count=N          messages per connection\n"
+	"  --service=US       receiver's time per message in microseconds\n"
 	"  --output=FOLDER    write table.txt, results.json and plots there\n"
 	"  --json             results on stdout as JSON\n"
 	"  --device=NAME      default: the first with an active port\n"
 	"  --ib-port=N        default 1\n"
 	"  --gid=INDEX        default: the first that is not zero\n"
 	"  --rnr-timer=CODE   0 to 31, default 12 (0.64 ms)\n"
-	"  --timeout=CODE     of the transport, 0 to 31, default 14 (67 ms)\n"
-	"  --patience=SECONDS without progress until a run is given up, default 20\n"
-	"  --counters=SOURCE  of RNR NAKs: auto, uroce-stat, sysfs, none\n"
-	"  --port=N           port at which the ends meet, default 18515\n"
-	"  --rdma-cm          they meet by librdmacm instead of TCP\n"
+	"  --timeout=CODE     Local ACK Timeout, 0 to 31, default 14 (67 ms)\n"
+	"  --patience=SECONDS give up a run after this time without progress, default 20\n"
+	"  --counters=SOURCE  source of RNR NAK counts: auto, uroce-stat, sysfs, none\n"
+	"  --port=N           port for the connection between both ends, default 18515\n"
+	"  --rdma-cm          connect both ends by librdmacm instead of TCP\n"
 	"  --help\n";
 
 static const struct option options[] = {
@@ -102,7 +102,7 @@ static uint64_t parse_number(const char *name, const char *text, uint64_t minimu
 	errno = 0;
 	value = strtoull(text, &end, 10);
 	if (errno || end == text || *end || *text == '-' || value < minimum || value > maximum)
-		fail("--%s is a number from %llu to %llu, not \"%s\"", name,
+		fail("--%s must be a number from %llu to %llu, not \"%s\"", name,
 		     (unsigned long long)minimum, (unsigned long long)maximum, text);
 	return value;
 }
@@ -112,7 +112,7 @@ static const char *check_choice(const char *name, const char *text, const char *
 	for (; *words; words++)
 		if (!strcmp(text, *words))
 			return text;
-	fail("--%s does not know \"%s\"", name, text);
+	fail("--%s: invalid value \"%s\"", name, text);
 }
 
 /* Handles options with a number.  Returns false for other options. */
@@ -171,12 +171,12 @@ static void set_option(struct settings *s, int option, const char *text)
 	case 's':
 		s->scheme = text;
 		if (!scheme_find(text))
-			fail("there is no scheme \"%s\"; --list shows them", text);
+			fail("unknown scheme \"%s\"; see --list", text);
 		break;
 	case 'c':
 		s->scenario = text;
 		if (!scenario_find(text))
-			fail("there is no scenario \"%s\"; --list shows them", text);
+			fail("unknown scenario \"%s\"; see --list", text);
 		break;
 	case 'l':
 		s->list = true;
@@ -332,7 +332,7 @@ static void run_endpoint(const struct settings *s)
 	if (s->server && !s->depth)
 		sc.depth = MAX_DEPTH;
 	if (run_one_endpoint(&s->run, stream, s->server, scheme, &sc, result) || !result->scheme)
-		fail("the run could not be made: %s", result->side[s->server].what);
+		fail("the run failed: %s", result->side[s->server].what);
 	stream_close(stream);
 	result->predicted = find_negative_control(result->sc.name, result->scheme->name);
 	result_count = 1;
