@@ -35,7 +35,7 @@ const struct scenario scenarios[] = {
 	  .shape = SHAPE_STREAM, .links = 1, .depth = 16, .bytes = 1024,
 	  .count = { 1000, 0 }, .service_ns = { 0, 20 * US }, .faults = "drop=0.01" },
 
-	{ .name = "shared-promise", .about = "the shared queue has a quarter of the promised receives",
+	{ .name = "shared-promise", .about = "the SRQ has a quarter of the promised receives",
 	  .shape = SHAPE_STREAM, .links = 8, .depth = 8, .bytes = 1024,
 	  .count = { 500, 0 }, .service_ns = { 0, 50 * US }, .shared = true,
 	  .shared_percent = 25, .only_control = true },
