@@ -29,7 +29,7 @@ enum flow_op {
 	FLOW_OPS,
 };
 
-/* How a run ends. */
+/* Result of a run. */
 enum flow_verdict {
 	VERDICT_RUNNING,
 	VERDICT_OK,

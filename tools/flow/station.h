@@ -31,11 +31,13 @@ struct flow_message {
 	uint64_t posted_ns; /* local only: time at which station_next() returned it */
 };
 
+/* Latency samples in ns; further ones are ignored. */
 struct samples {
 	uint32_t count;
 	uint32_t ns[STATION_SAMPLES];
 };
 
+/* State of one connection. */
 struct flow_link {
 	struct scheme_state s;
 	uint32_t to_send, next;	 /* messages of the plan: number, and next counted one to send */
@@ -54,6 +56,7 @@ struct flow_link {
 	uint32_t sq_in, sq_out;
 };
 
+/* A received message that has not been consumed. */
 struct waiting_message {
 	uint64_t arrived_ns, ready_ns;
 	uint32_t link;
@@ -68,7 +71,7 @@ struct station {
 	bool shared; /* this side has an SRQ */
 	bool strict; /* exceeding the posted receives is a fault */
 	struct side_ledger *mine, *peer_stats;
-	bool stats_shared; /* the peer's ledger is shared memory */
+	bool stats_shared; /* peer_stats is in shared memory */
 	uint64_t started_ns, last_finish_ns;
 	uint32_t inbox_in, inbox_out, consumed_number;
 	uint64_t total_to_consume;
