@@ -141,7 +141,7 @@ void increment_on_receive(struct scheme_state *s, enum flow_kind kind,
 void increment_on_post(struct scheme_state *s, enum flow_kind kind);
 int32_t increment_allowance(const struct scheme_state *s);
 int32_t increment_unreported(const struct scheme_state *s);
-/* Returns true if unreported receives have reached the mark and there is a credit. */
+/* Returns true if unreported receives have reached threshold and there is a credit. */
 bool increment_update_is_due(const struct scheme_state *s, bool waiting);
 /* Reports all unreported receives, up to a maximum. */
 void increment_report(struct scheme_state *s, uint32_t maximum, struct flow_news *update);
