@@ -194,7 +194,7 @@ bool redirect_is_librdmacm(const void *address)
 	return find_image(address, &image) && image.is_librdmacm;
 }
 
-/* The library cannot be unloaded meanwhile, since it is the caller. */
+/* The library cannot be unloaded during the call, since it is the caller. */
 void redirect_if_librdmacm(const void *address)
 {
 	struct elf_image image;

@@ -7,7 +7,7 @@
  * reserved for an ACK, but an ACK is sent even without it.
  *
  * In the patch an ACK consumes a number of its sender, but its receiver does not count it (number 0
- * on the wire).  So an endpoint that only sends ACKs uses up its window for ever: this is
+ * on the wire).  So an endpoint that only sends ACKs uses up its window and deadlocks: this is
  * rds-literal, a negative control.  In "rds" the receiver counts ACKs.  The patch also begins with
  * a window of 16 regardless of the receives posted by the peer, and relies on the peer's first
  * message to correct it: this is rds-guess, another negative control.

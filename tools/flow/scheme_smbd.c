@@ -3,7 +3,7 @@
  * SMB Direct: each message grants credits for the receives posted since the last one.  Receives are
  * refilled together when few are left.  The last credit may only be used by a message that grants
  * credits.  After a refill an empty message grants them, unless only one receive was missing:
- * without that exception two idle endpoints would answer each other's empty messages for ever
+ * without that exception two idle endpoints would answer each other's empty messages without end
  * (smbd-chatty, a negative control).
  */
 #include <stddef.h>
