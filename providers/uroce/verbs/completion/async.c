@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Asynchronous events: libibverbs reads them from ibv_context.async_fd in the form in which the
- * kernel would have written them.
+ * Asynchronous events.  libibverbs reads them from ibv_context.async_fd in the kernel's format,
+ * struct ib_uverbs_async_event_desc.
  */
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, 
 	};
 
 	pthread_mutex_lock(&context->async_lock);
-	/* Fails when 65536 wait to be read: one more says nothing new. */
+	/* The event is dropped if 65536 are unread (event_pipe.c). */
 	if (context->async_write_fd >= 0)
 		event_pipe_push(context->async_write_fd, &record, sizeof(record));
 	pthread_mutex_unlock(&context->async_lock);
@@ -44,7 +44,7 @@ static bool is_about(const void *record, const void *element)
 {
 	const struct ib_uverbs_async_event_desc *event = record;
 
-	/* Elements are addresses; a port event's number is never one. */
+	/* Elements are addresses; the port number of a port event never equals one. */
 	return event->element == (uintptr_t)element;
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Completion channels.  ibv_get_cq_event() of libibverbs reads records of the kernel's form, which
- * name the CQ, from the channel's descriptor.
+ * Completion channels.  ibv_get_cq_event() of libibverbs reads events in the kernel's format,
+ * struct ib_uverbs_comp_event_desc, from the channel's fd, the read end of a pipe.
  *
- * That is a pipe, and full when the application has not read for long.  An event that finds no
- * room is counted at its CQ, and written when there is room: a read through libibverbs calls
- * uroce_channel_read().
+ * The pipe is full if the application has not read for long.  Further events are counted at their
+ * CQ and written once there is room: libibverbs reports each event read, see uroce_cq_event().
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context)
 	struct uroce_comp_channel *channel;
 	int error;
 
-	/* As in ops.c. */
+	/* No object is created in a closed context, as in ops.c. */
 	if (to_uroce_context(context)->closed) {
 		errno = EBADF;
 		return NULL;
@@ -72,10 +71,10 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *public)
 }
 
 /*
- * Events of a turn, kept back until it has sent its answers: a thread that is woken may post at
- * once, and the peer would see that before the ACK of what was received.  Programs with one
- * channel for both of their CQs rely on the order that adapters keep.  One for each worker, under
- * the lock of its turn.
+ * Events deferred until the end of a turn, after its packets have been sent: a thread that an event
+ * wakes may post at once, and the peer would receive that message before the ACK of the previous
+ * one.  Programs with one channel for two CQs rely on the order that adapters keep.  One list for
+ * each worker, under its turn lock.
  */
 static struct kept_events {
 	unsigned int count;
@@ -90,7 +89,7 @@ static struct uroce_cq *cq_of(struct uroce_unwritten *unwritten)
 	return (struct uroce_cq *)((char *)unwritten - offsetof(struct uroce_cq, unwritten));
 }
 
-/* Caller holds the lock of the channel, as for all down to push_event().  False: no room. */
+/* Returns false if the pipe is full.  Called with channel->lock held, as the next three. */
 static bool write_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	struct ib_uverbs_comp_event_desc record = { .cq_handle = (uintptr_t)&cq->base.cq };
@@ -121,7 +120,7 @@ static void delist(struct uroce_comp_channel *channel, struct uroce_unwritten *u
 	unwritten->count = 0;
 }
 
-/* In order of the CQs' first ones. */
+/* Writes pending events until the pipe is full; CQs in the order of their oldest pending event. */
 static void write_unwritten(struct uroce_comp_channel *channel)
 {
 	struct uroce_unwritten *first;
@@ -140,12 +139,12 @@ static void write_unwritten(struct uroce_comp_channel *channel)
 static void push_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
-	/* None may overtake what waits, and so starve it. */
+	/* Pending events go first; otherwise later ones would starve them. */
 	if (channel->first_unwritten || !write_event(channel, cq)) {
 		enlist(channel, &cq->unwritten);
 		/*
-		 * Set the mark for readers, then try once more.  If there is no room again,
-		 * something is unread that will be read after this, and its reader sees the mark.
+		 * Set the flag for readers, then try again.  If the pipe is still full, an unread
+		 * event in it will be read later, and its reader sees the flag.
 		 */
 		atomic_store(&channel->behind, true);
 		write_unwritten(channel);
@@ -191,7 +190,7 @@ void uroce_channel_turn_over(unsigned int worker)
 
 void uroce_channel_forked(void)
 {
-	/* The parent's threads write them. */
+	/* The parent writes its deferred events. */
 	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++)
 		kept_events[i].count = 0;
 }

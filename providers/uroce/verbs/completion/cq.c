@@ -34,14 +34,14 @@ _Static_assert((int)ENG_WC_GRH == IBV_WC_GRH && (int)ENG_WC_IMMEDIATE == IBV_WC_
 
 enum {
 	/*
-	 * Programs ask for exactly as many entries as they have requests under way, and then poll
-	 * once for each event instead of once for each completion (perftest's latency tests with
-	 * events do); adapters round up, and so such programs work.
+	 * Some programs create a CQ with as many entries as they have outstanding requests, and
+	 * poll one CQE for each event (perftest's latency tests with events).  They work with
+	 * adapters because those round up.
 	 */
 	MIN_ENTRIES = 256,
 };
 
-/* IBV_WC_FLUSH of later releases. */
+/* IBV_WC_FLUSH, which only later releases of libibverbs define. */
 #define WC_FLUSH 8
 
 static const uint8_t send_opcodes[ENG_OPS] = {
@@ -67,8 +67,8 @@ static enum ibv_wc_opcode opcode_of(const struct eng_wc *wc)
 }
 
 /*
- * The kind of network that a datagram came by has no field of its own.  Adapters say it in that of
- * the service level, which RoCE does not have, and UCX up to 1.18 relies on it.
+ * Struct ibv_wc has no field for the network type (IPv4 or IPv6) of a datagram.  Adapters report it
+ * in the service level, which RoCE does not have, and UCX up to 1.18 relies on that.
  */
 static uint8_t service_level(const struct eng_wc *wc)
 {
@@ -96,13 +96,13 @@ static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 	to->dlid_path_bits = 0;
 }
 
-/* Of two indexes of a CQ's ring. */
+/* Returns true if ring index index is later than other. */
 static bool is_behind(uint32_t index, uint32_t other)
 {
 	return (int32_t)(index - other) > 0;
 }
 
-/* What is gone needs no event.  Caller holds cq->lock. */
+/* CQEs that have been polled need no event.  Called with cq->lock held. */
 static void set_tail(struct uroce_cq *cq, uint32_t tail)
 {
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
@@ -118,7 +118,7 @@ void uroce_cq_send_event(struct uroce_cq *cq)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 
-	/* An event stands for one completion, unless it had to wait for several. */
+	/* An event covers one completion, or all of them if the CQ has moderation. */
 	if (cq->moderation.period)
 		cq->told = head;
 	else if (cq->told != head)
@@ -129,7 +129,7 @@ void uroce_cq_send_event(struct uroce_cq *cq)
 		uroce_channel_event(cq->channel, cq);
 }
 
-/* Caller holds cq->lock. */
+/* Sends or defers the event of a completion.  Called with cq->lock held. */
 static void notify(struct uroce_cq *cq, bool solicited)
 {
 	if (cq->notify == UROCE_NOTIFY_SOLICITED && !solicited)
@@ -138,7 +138,7 @@ static void notify(struct uroce_cq *cq, bool solicited)
 		uroce_cq_send_event(cq);
 }
 
-/* Caller holds cq->lock. */
+/* Called with cq->lock held. */
 static void die(struct uroce_cq *cq)
 {
 	atomic_store(&cq->dead, true);
@@ -151,7 +151,7 @@ static bool is_solicited(const struct eng_wc *wc)
 	return wc->solicited || wc->status != ENG_SUCCESS;
 }
 
-/* The ring is full: it loses the oldest entry, or it dies. */
+/* The ring is full: drops the oldest CQE if overruns are ignored; else fails the CQ. */
 static __attribute__((noinline)) bool has_room(struct uroce_cq *cq, uint32_t tail)
 {
 	if (cq->ignores_overrun)
@@ -168,7 +168,7 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	/* What comes after an overrun is lost with the rest. */
+	/* Completions after an overrun are dropped. */
 	if (!atomic_load_explicit(&cq->dead, memory_order_relaxed) &&
 	    (head - tail <= cq->mask || has_room(cq, tail))) {
 		fill(&cq->ring[head & cq->mask], qpn, wc);
@@ -188,7 +188,10 @@ static bool is_of_qp(const struct ibv_wc *wc, uint32_t qpn)
 	return wc->qp_num == qpn;
 }
 
-/* See uroce_xrc_complete().  A datagram has a queue pair's number there, and alone has a GRH. */
+/*
+ * Receives of an XRC SRQ have its number in src_qp, see uroce_xrc_complete(); datagrams have a QPN
+ * there, and only they have a GRH.
+ */
 static bool is_of_srq(const struct ibv_wc *wc, uint32_t srqn)
 {
 	return wc->src_qp == srqn && !(wc->wc_flags & IBV_WC_GRH);
@@ -233,7 +236,7 @@ void uroce_cq_forget_srq(struct uroce_cq *cq, uint32_t srqn)
 	forget(cq, is_of_srq, srqn);
 }
 
-/* Spinning pollers of an empty CQ must not keep the lock from the threads that fill it. */
+/* Without cq->lock, so that threads that poll an empty CQ do not delay those that fill it. */
 static bool is_empty(const struct uroce_cq *cq)
 {
 	return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
@@ -272,7 +275,7 @@ int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 	return is_empty(cq) ? 0 : take(cq, count, wc, stamps);
 }
 
-/* The CQ was empty. */
+/* Makes progress, since the CQ was empty, and polls again. */
 static __attribute__((noinline)) int poll_in_vain(struct uroce_cq *cq, int count, struct ibv_wc *wc,
 						  uint64_t *stamps)
 {
@@ -284,7 +287,7 @@ static __attribute__((noinline)) int poll_in_vain(struct uroce_cq *cq, int count
 		return 0;
 	if (atomic_load_explicit(&cq->dead, memory_order_relaxed))
 		return -1;
-	/* Nothing to receive is no error, but the kernel calls it one. */
+	/* The system calls set errno to EAGAIN if no packet has arrived. */
 	before = errno;
 	do
 		progress_poll(worker);
@@ -309,7 +312,7 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 			progress_polled(worker);
 		while ((worker = uroce_workers_next(&others)));
 	}
-	/* Another thread may have taken them. */
+	/* Another thread may have polled the CQEs. */
 	return taken ? taken : poll_in_vain(cq, count, wc, stamps);
 }
 
@@ -328,9 +331,9 @@ bool uroce_cq_has_backlog(const struct uroce_cq *cq)
 }
 
 /*
- * What is there already and has had no event makes one unless it is polled at once: the application
- * cannot know whether it came before the arming or after (decisions/completion-events.md).  Caller
- * holds cq->lock; cq is armed.
+ * CQEs that no event has covered yet raise one unless they are polled soon: the application cannot
+ * know whether they arrived before the CQ was armed or after (decisions/completion-events.md).
+ * Called with cq->lock held; cq is armed.
  */
 static void notify_of_backlog(struct uroce_cq *cq)
 {
@@ -350,12 +353,12 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 
 	if (uroce_inherited(cq->generation))
 		return EIO;
-	/* Without a timer the event of a backlog does not wait. */
+	/* If the timer cannot be created, notify_of_backlog() sends the event at once. */
 	if (cq->channel && !atomic_load(&cq->moderation.has_timer) &&
 	    atomic_load(&cq->head) != atomic_load(&cq->tail))
 		uroce_moderate_prepare(cq);
 	pthread_mutex_lock(&cq->lock);
-	/* An arming for any completion must not be narrowed down to solicited ones. */
+	/* A CQ armed for any completion must not be restricted to solicited ones. */
 	if (!solicited_only)
 		cq->notify = UROCE_NOTIFY_ANY;
 	else if (cq->notify == UROCE_NOTIFY_NONE)
@@ -399,7 +402,7 @@ int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps)
 	HELGRIND_IS_ATOMIC(cq->tail);
 	HELGRIND_IS_ATOMIC(cq->dead);
 	HELGRIND_IS_ATOMIC(cq->workers.others);
-	/* Held for tens of nanoseconds: spin before sleeping, but do sleep when the holder does. */
+	/* Held for tens of ns, so spin first; but sleep if the holder has been preempted. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
 	pthread_mutex_init(&cq->lock, &attr);
@@ -410,7 +413,7 @@ int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps)
 
 void uroce_cq_fini(struct uroce_cq *cq)
 {
-	/* A lock that was inherited may be held by a thread that does not exist. */
+	/* A thread that does not exist in this process may hold an inherited lock. */
 	if (!uroce_inherited(cq->generation)) {
 		pthread_mutex_destroy(&cq->poll_lock);
 		pthread_mutex_destroy(&cq->lock);
@@ -418,12 +421,12 @@ void uroce_cq_fini(struct uroce_cq *cq)
 	uroce_buffer_free(&cq->buffer);
 }
 
-/* After return it raises no event, those that are not read are taken back. */
+/* After return cq raises no more events, and its unread events have been removed. */
 static void silence(struct uroce_cq *cq)
 {
 	uroce_moderate_end(cq);
 	if (cq->channel) {
-		/* A turn that is under way may have kept back an event. */
+		/* A turn in progress may have deferred an event of cq. */
 		progress_await_turns();
 		uroce_channel_purge(cq->channel, cq);
 	}
@@ -541,7 +544,7 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 	return 0;
 }
 
-/* In the thread that has just read an event of this CQ's, before the application sees it. */
+/* Called by libibverbs in the thread that has read an event, before the application gets it. */
 void uroce_cq_event(struct ibv_cq *ibv_cq)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
@@ -551,7 +554,7 @@ void uroce_cq_event(struct ibv_cq *ibv_cq)
 		uroce_channel_read(cq->channel);
 }
 
-/* Wait until the application has acknowledged all events that it has been told of. */
+/* Waits until the application has acknowledged all events that it has read. */
 static void wait_for_acks(struct uroce_cq *cq)
 {
 	struct ibv_cq *base = &cq->base.cq;
@@ -571,7 +574,7 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	if (atomic_load(&cq->users))
 		return EBUSY;
 	uroce_belongings_leave(&cq->belonging);
-	/* In a child the events are the parent's, and so is the helper thread. */
+	/* In a forked child the events and the helper thread belong to the parent. */
 	if (uroce_inherited(cq->generation)) {
 		uroce_moderate_end(cq);
 	} else {

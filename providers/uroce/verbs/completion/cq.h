@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Completion queues.  Producers are the engines' complete() calls, which hold their QP's lock and
- * may be made by any thread; consumers are the threads that poll.  cq->lock makes one of each at a
- * time.  The ring holds finished struct ibv_wc, so that a poll is a copy.
+ * Completion queues.  Producers are the engines' complete() callbacks, in any thread, with the QP's
+ * lock held; consumers are the threads that poll.  cq->lock serialises both.  The ring holds
+ * finished struct ibv_wc, so that polling is copying.
  */
 #ifndef UROCE_VERBS_CQ_H
 #define UROCE_VERBS_CQ_H
@@ -15,41 +15,39 @@
 struct uroce_cq {
 	struct verbs_cq base;
 	struct uroce_context *context;
-	struct uroce_comp_channel *channel; /* NULL: no events */
-	struct uroce_pd *pd;		    /* parent domain, or NULL; constant as all up here */
-	bool ignores_overrun;		    /* the oldest completions are lost instead */
-	bool single_threaded;		    /* one thread polls */
+	struct uroce_comp_channel *channel; /* or NULL */
+	struct uroce_pd *pd;		    /* parent domain, or NULL */
+	bool ignores_overrun;		    /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
+	bool single_threaded; /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED; constant, as above */
 	struct uroce_cq_workers workers;
-	pthread_mutex_t lock;	    /* all below but what is atomic */
-	struct uroce_buffer buffer; /* for ring and stamps */
+	pthread_mutex_t lock;	    /* protects the fields below that are not atomic */
+	struct uroce_buffer buffer; /* memory of ring and stamps */
 	struct ibv_wc *ring;
-	uint64_t *stamps; /* completion times in ns; NULL unless asked for by create_cq_ex */
-	uint32_t mask;	  /* entries - 1 */
-	/* Run freely; written under lock, read without it to see whether anything is there. */
-	_Atomic uint32_t head; /* next to be written */
-	_Atomic uint32_t tail; /* oldest that is not yet polled */
+	uint64_t *stamps; /* completion timestamps in ns; NULL if create_cq_ex requested none */
+	uint32_t mask;	  /* number of entries - 1 */
+	/* Free-running ring indexes, written under lock and read without it by is_empty(). */
+	_Atomic uint32_t head; /* next CQE to be written */
+	_Atomic uint32_t tail; /* oldest CQE that has not been polled */
 	enum uroce_notify notify;
 	/*
-	 * Indexes like head, between tail and head: behind what events have told of, and behind the
-	 * last solicited one.
+	 * Ring indexes from tail to head: one past the last CQE covered by an event; one past the
+	 * last solicited CQE.
 	 */
 	uint32_t told, solicited;
 	struct uroce_unwritten unwritten; /* under the lock of channel */
 	struct uroce_moderation moderation;
-	atomic_bool dead;    /* overrun: takes and gives nothing any more */
-	atomic_bool mourned; /* the user has been told of it */
-	atomic_uint users;   /* QPs, once for each of their queues */
-	/* What the application has been told of: completion events, asynchronous events. */
+	atomic_bool dead;    /* set on overrun: no CQEs are stored or returned any more */
+	atomic_bool mourned; /* the overrun has been reported on stderr */
+	atomic_uint users;   /* number of QP queues and XRC SRQs that complete into the CQ */
+	/* Number of events that the application has read: completion events, asynchronous events.
+	 */
 	atomic_uint events_taken, asyncs_taken;
 	unsigned int generation; /* forked.h */
 	struct uroce_belonging belonging;
 
-	/*
-	 * Extended poll: held from start_poll to end_poll (unless one thread polls), and what the
-	 * read calls tell about.
-	 */
+	/* Extended poll: held from start_poll to end_poll, unless single_threaded. */
 	pthread_mutex_t poll_lock;
-	struct ibv_wc current;
+	struct ibv_wc current; /* CQE that the read functions return */
 	uint64_t current_stamp;
 };
 
@@ -58,32 +56,35 @@ static inline struct uroce_cq *to_uroce_cq(struct ibv_cq *cq)
 	return (struct uroce_cq *)cq;
 }
 
-/* Entries of a CQ that was asked to hold cqe: a power of two; 0 when cqe is out of range. */
+/* Returns the size of a CQ created with cqe entries: a power of two, or 0 if out of range. */
 uint32_t uroce_cq_entries(int cqe);
-/* The ring and the lock of a CQ whose storage is zeroed; 0 or ENOMEM.  And back. */
+/* Allocates ring and locks of a zeroed cq; returns 0 or ENOMEM.  uroce_cq_fini() frees them. */
 int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps);
 void uroce_cq_fini(struct uroce_cq *cq);
 
 /*
- * A completion of queue pair qpn.  Caller holds that QP's lock.  Allocates nothing; when the ring
- * is full the CQ dies: IBV_EVENT_CQ_ERR is raised and its QPs follow into ERR (cq_overrun.h).
+ * Adds a completion of QP qpn, whose lock the caller holds.  Allocates nothing.  If the ring is
+ * full, the CQ fails: IBV_EVENT_CQ_ERR is raised and its QPs go to ERR (cq_overrun.h).
  */
 void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *wc);
-/* Forget all completions of a QP that is being destroyed or reset. */
+/* Removes all CQEs of a QP that is being destroyed or reset. */
 void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn);
-/* Forget all completions of receives of an XRC SRQ that is being destroyed. */
+/* Removes all CQEs of receives of an XRC SRQ that is being destroyed. */
 void uroce_cq_forget_srq(struct uroce_cq *cq, uint32_t srqn);
-/* Copy out up to count completions without making progress; stamps may be NULL. */
+/*
+ * Copies up to count CQEs without making progress, and returns their number.  stamps gets their
+ * timestamps, or is NULL.
+ */
 int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps);
-/* The same, and when nothing is there makes progress once.  Negative: the CQ is dead. */
+/* As uroce_cq_take(), but makes progress once if the CQ is empty; -1 after an overrun. */
 int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps);
 
-/* Armed, with completions that no event has told of?  Caller holds cq->lock. */
+/* Returns true if cq is armed and has CQEs that no event has covered.  cq->lock is held. */
 bool uroce_cq_has_backlog(const struct uroce_cq *cq);
-/* Write an event, once for each arming.  Caller holds cq->lock. */
+/* Sends an event to the channel and disarms the CQ.  cq->lock is held. */
 void uroce_cq_send_event(struct uroce_cq *cq);
 
-/* What a CQ can be asked for beyond size and events. */
+/* Options of create_cq_ex. */
 struct uroce_cq_options {
 	struct uroce_pd *pd; /* parent domain, or NULL */
 	bool stamps;
@@ -91,7 +92,7 @@ struct uroce_cq_options {
 	bool single_threaded;
 };
 
-/* create_cq and the common part of create_cq_ex; NULL with errno. */
+/* create_cq, and the common part of create_cq_ex; NULL with errno. */
 struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 				 struct ibv_comp_channel *channel, int comp_vector,
 				 const struct uroce_cq_options *options);

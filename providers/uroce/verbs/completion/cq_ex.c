@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Extended completion queues: the same CQ with a poll that hands out one completion at a time and
- * tells about it by functions.  The completion is copied out, so that the application may post
- * between start_poll and end_poll, and post may complete into the very same CQ.
+ * Extended CQs: polled one CQE at a time, whose fields are read by functions.  The CQE is copied,
+ * so that the application may post between start_poll and end_poll even if the request completes
+ * into the same CQ.
  */
 #include <errno.h>
 #include <time.h>
@@ -12,8 +12,7 @@
 #include "verbs/generation.h"
 #include "verbs/ops.h"
 
-/* The monotonic clock is the device's clock; its distance to wall time is asked for at each read.
- */
+/* Current offset from the device clock, which is CLOCK_MONOTONIC, to wall time, in ns. */
 static uint64_t wallclock_offset(void)
 {
 	struct timespec wall;
@@ -60,9 +59,9 @@ static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 		show(cq);
 		return 0;
 	}
-	/* Without a completion there will be no end_poll. */
+	/* The application calls end_poll only if start_poll succeeds. */
 	finish_poll(cq);
-	/* That it is empty is no error. */
+	/* An empty CQ leaves errno as it is. */
 	return taken ? UROCE_ANSWER(EIO) : ENOENT;
 }
 
@@ -146,7 +145,7 @@ enum {
 	WC_FLAGS = IBV_WC_STANDARD_FLAGS | TIMES,
 };
 
-/* 0, or EINVAL or EOPNOTSUPP. */
+/* Returns 0, EINVAL or EOPNOTSUPP. */
 static int read_options(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
 			struct uroce_cq_options *options)
 {
@@ -168,7 +167,7 @@ static int read_options(struct ibv_context *context, const struct ibv_cq_init_at
 	if (!attr->parent_domain)
 		return EINVAL;
 	options->pd = to_uroce_pd(attr->parent_domain);
-	/* A plain protection domain has nothing to offer here. */
+	/* It must be a parent domain. */
 	if (!options->pd->extended || !uroce_together(context, attr->parent_domain->context))
 		return EINVAL;
 	if (options->pd->td)

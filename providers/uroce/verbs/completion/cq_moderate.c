@@ -10,8 +10,8 @@
 #include "verbs/ops.h"
 
 /*
- * A program that arms and then polls has done so by then, unless it lost the processor meanwhile;
- * one that polls less than there is waits that long.
+ * Time after arming within which a program that arms and then polls has polled, unless it was
+ * preempted.  A program that leaves CQEs in the CQ gets its event this much later.
  */
 #define BACKLOG_US 1000
 
@@ -28,7 +28,7 @@ bool uroce_moderate_wait(struct uroce_moderation *moderation)
 		return false;
 	moderation->waiting++;
 	if (moderation->count && moderation->waiting >= moderation->count) {
-		/* A timer that runs on finds nothing waiting. */
+		/* The timer may still expire; it then finds no deferred event. */
 		moderation->waiting = 0;
 		return false;
 	}
@@ -37,7 +37,7 @@ bool uroce_moderate_wait(struct uroce_moderation *moderation)
 	return true;
 }
 
-/* Time is up, or moderation ends.  Caller holds cq->lock. */
+/* Sends the deferred event, if there is one.  Called with cq->lock held. */
 static void release(struct uroce_cq *cq)
 {
 	if (!cq->moderation.waiting)
@@ -57,7 +57,7 @@ void uroce_moderate_backlog(struct uroce_cq *cq)
 	set_timer(moderation, BACKLOG_US);
 }
 
-/* Caller holds cq->lock. */
+/* Called with cq->lock held. */
 static void look_for_backlog(struct uroce_cq *cq)
 {
 	if (!cq->moderation.looks_for_backlog)
@@ -65,14 +65,14 @@ static void look_for_backlog(struct uroce_cq *cq)
 	cq->moderation.looks_for_backlog = false;
 	if (cq->moderation.waiting || !uroce_cq_has_backlog(cq))
 		return;
-	/* The timer may have been set for an earlier arming than the last one. */
+	/* The timer may have been set when the CQ was armed an earlier time. */
 	if (progress_now() - cq->moderation.armed_at < BACKLOG_US * UINT64_C(500))
 		uroce_moderate_backlog(cq);
 	else
 		uroce_cq_send_event(cq);
 }
 
-/* In the helper thread, without locks. */
+/* Runs in the helper thread, without locks. */
 static void time_is_up(void *arg)
 {
 	struct uroce_cq *cq = arg;
@@ -132,7 +132,7 @@ int uroce_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	pthread_mutex_lock(&cq->lock);
 	cq->moderation.count = attr->moderate.cq_count;
 	cq->moderation.period = attr->moderate.cq_period;
-	/* What waits already was promised other terms: better too early than too late. */
+	/* A deferred event is sent now, since the new limits may allow less delay. */
 	release(cq);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
@@ -142,7 +142,8 @@ void uroce_moderate_end(struct uroce_cq *cq)
 {
 	if (!atomic_load(&cq->moderation.has_timer))
 		return;
-	/* In a child the helper thread is the parent's, and it watches its own descriptor. */
+	/* In a forked child the helper thread belongs to the parent, and watches the parent's fd.
+	 */
 	if (!uroce_inherited(cq->generation))
 		progress_unwatch(cq->context->progress, cq->moderation.timer_fd);
 	close(cq->moderation.timer_fd);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Events that wait.  Moderation (ibv_modify_cq): the event of an armed CQ waits until so many
- * completions have come, or so much time has passed since the first of them.  Without a time
- * nothing waits, because no number of completions is sure to come.  And the event of completions
- * that were there before the arming waits for the program to poll them.
+ * Deferred completion events.  Moderation (ibv_modify_cq()): the event of an armed CQ is deferred
+ * until cq_count completions have arrived, or cq_period after the first of them.  Without cq_period
+ * no event is deferred, because cq_count completions may never arrive.  The event of CQEs that
+ * arrived before the CQ was armed is deferred as well, to give the program time to poll them.
  */
 #ifndef UROCE_VERBS_CQ_MODERATE_H
 #define UROCE_VERBS_CQ_MODERATE_H
@@ -14,28 +14,27 @@
 
 struct uroce_cq;
 
-/* Part of a CQ, under its lock.  All zero: no moderation. */
+/* Part of struct uroce_cq, under its lock.  All zero: no moderation. */
 struct uroce_moderation {
-	uint16_t count;		/* completions; 0: only time counts */
-	uint16_t period;	/* microseconds; 0: no moderation */
-	uint32_t waiting;	/* completions since the first that would have made an event */
-	uint64_t armed_at;	/* with a backlog: ns */
-	bool looks_for_backlog; /* the timer runs for it */
-	atomic_bool has_timer;	/* set once */
+	uint16_t count;		/* cq_count: completions; 0: no limit */
+	uint16_t period;	/* cq_period: microseconds; 0: no moderation */
+	uint32_t waiting;	/* number of completions whose event is deferred */
+	uint64_t armed_at;	/* time in ns when the CQ was last armed with uncovered CQEs */
+	bool looks_for_backlog; /* the timer runs for uncovered CQEs */
+	atomic_bool has_timer;	/* timer_fd is valid */
 	int timer_fd;
 };
 
-/* A completion of an armed CQ: does its event have to wait?  Caller holds the CQ's lock. */
+/* Returns true if the event of a completion of an armed CQ is deferred.  cq->lock is held. */
 bool uroce_moderate_wait(struct uroce_moderation *moderation);
-/* The timer, if there is none yet: for cq's backlog.  0 or a positive errno.  Not under its lock.
- */
+/* Creates the timer if there is none.  Returns 0 or a positive errno.  Called without cq->lock. */
 int uroce_moderate_prepare(struct uroce_cq *cq);
 /*
- * The CQ was armed with completions that no event has told of: they make one unless they are polled
- * within a moment.  Caller holds the CQ's lock.
+ * The CQ was armed while it had CQEs that no event has covered: raises an event unless they are
+ * polled within 1 ms.  cq->lock is held; the CQ has a timer.
  */
 void uroce_moderate_backlog(struct uroce_cq *cq);
-/* The end of a CQ: no timer runs any more.  Not under its lock. */
+/* Destroys the timer.  Called without cq->lock. */
 void uroce_moderate_end(struct uroce_cq *cq);
 
 #endif

@@ -12,23 +12,23 @@ _Static_assert((int)KEY_TABLE_READERS == PROGRESS_WORKERS, "each worker visits t
 
 enum { WORD_BITS = 8 * sizeof(unsigned long) };
 
-/* Processors that any thread which asked may run on, as in cpu_set_t. */
+/* Union of the affinity masks of all threads that have called, as in cpu_set_t. */
 static _Atomic unsigned long processors[CPU_SETSIZE / WORD_BITS];
-/* The next thread's worker, counted without end. */
+/* Number of workers assigned so far; modulo their maximum it gives the next one. */
 static atomic_uint next_number;
-/* The calling thread's, or -1. */
+/* Worker of the calling thread, or -1. */
 static _Thread_local int thread_number = -1;
 
 /*
- * A thread that is bound to a processor tells nothing of those that its siblings are bound to, so
- * what all of them may use is added up.
+ * Number of processors that the process may use.  Each thread may be bound to a different one, so
+ * their affinity masks are combined.
  */
 static unsigned int count_processors(void)
 {
 	unsigned long own[CPU_SETSIZE / WORD_BITS] = { 0 };
 	unsigned int count = 0;
 
-	/* It fails where the kernel knows more processors. */
+	/* Fails if the kernel's mask is larger than CPU_SETSIZE. */
 	if (sched_getaffinity(0, sizeof(own), (cpu_set_t *)(void *)own))
 		return (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 	for (unsigned int i = 0; i < CPU_SETSIZE / WORD_BITS; i++) {
@@ -69,7 +69,7 @@ struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int
 		return context->progress;
 	if (progress_worker_get(number, &worker, text)) {
 		uroce_debug("worker %u cannot be made, worker 0 is shared: %s", number, text);
-		/* Its next CQs are made without trying again. */
+		/* The thread's next CQs use worker 0 without another attempt. */
 		thread_number = 0;
 		return context->progress;
 	}

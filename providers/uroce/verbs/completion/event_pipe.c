@@ -12,13 +12,14 @@
 
 #include "event_pipe.h"
 
-/* What an unprivileged process may ask for (/proc/sys/fs/pipe-max-size): 131072 CQ events. */
+/* Limit of an unprivileged process (/proc/sys/fs/pipe-max-size): 131072 completion events. */
 #define PIPE_MAX_BYTES (1 << 20)
 #define CHUNK_BYTES 4096
 
 /*
- * The write end may read, too: so there is always a reader, and a write never raises SIGPIPE, even
- * if the application has closed its end.  Where there is no /proc it stays as it is.
+ * Returns a write end that is open for reading as well: the pipe then always has a reader, and a
+ * write never raises SIGPIPE, even if the application has closed its end.  Without /proc returns
+ * write_fd itself.
  */
 static int with_a_reader(int write_fd)
 {
@@ -40,7 +41,7 @@ int event_pipe_open(int *read_fd, int *write_fd)
 	if (pipe2(fds, O_CLOEXEC))
 		return errno;
 	fds[1] = with_a_reader(fds[1]);
-	/* The read end stays as the application expects it: blocking until it says otherwise. */
+	/* The read end blocks until the application sets O_NONBLOCK. */
 	if (fcntl(fds[1], F_SETFL, O_NONBLOCK)) {
 		int error = errno;
 
@@ -58,8 +59,8 @@ int event_pipe_push(int write_fd, const void *record, size_t bytes)
 	int size;
 
 	/*
-	 * At most PIPE_BUF bytes are written as one or not at all.  Not by write(), which is a
-	 * cancellation point: locks are held.
+	 * Up to PIPE_BUF bytes are written atomically.  Locks are held, so write() must not be
+	 * used: it is a cancellation point.
 	 */
 	while (syscall(SYS_write, write_fd, record, bytes) < 0) {
 		if (errno == EINTR)
@@ -74,7 +75,7 @@ int event_pipe_push(int write_fd, const void *record, size_t bytes)
 	return 0;
 }
 
-/* Read what is there without waiting, although the descriptor may be in blocking mode. */
+/* Reads without blocking, although fd may be in blocking mode. */
 static ssize_t read_now(int fd, void *buffer, size_t bytes)
 {
 	struct iovec piece = { .iov_base = buffer, .iov_len = bytes };
@@ -84,7 +85,7 @@ static ssize_t read_now(int fd, void *buffer, size_t bytes)
 
 	if (got >= 0 || errno != EOPNOTSUPP)
 		return got;
-	/* Kernels before 6.4 do not know it for pipes: a second description has its own mode. */
+	/* Kernels before 6.4 lack RWF_NOWAIT for pipes: open a second description, non-blocking. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	other = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (other < 0)
@@ -94,7 +95,7 @@ static ssize_t read_now(int fd, void *buffer, size_t bytes)
 	return got;
 }
 
-/* Move the records that are to stay to the front; returns their bytes. */
+/* Moves the records that do not match to the front; returns their size in bytes. */
 static size_t keep_others(uint8_t *chunk, size_t chunk_bytes, size_t bytes,
 			  bool (*match)(const void *record, const void *arg), const void *arg)
 {
@@ -119,8 +120,8 @@ void event_pipe_purge(int read_fd, int write_fd, size_t bytes,
 
 	assert(bytes <= EVENT_PIPE_MAX_RECORD && CHUNK_BYTES % bytes == 0);
 	/*
-	 * One round through the queue: what is kept goes to its end.  The application may be
-	 * reading at the same time, then the queue is shorter than it was and the round ends early.
+	 * Read each record once and write those that do not match to the end.  If the application
+	 * reads at the same time, the pipe runs empty and the loop ends early.
 	 */
 	if (ioctl(read_fd, FIONREAD, &waiting))
 		return;
@@ -130,8 +131,8 @@ void event_pipe_purge(int read_fd, int write_fd, size_t bytes,
 			return;
 		kept = keep_others(chunk, (size_t)got, bytes, match, arg);
 		/*
-		 * There is room: a chunk takes away at least the first page of a full pipe, and
-		 * what is written takes at most one.
+		 * There is room: reading a chunk frees at least the first page of a full pipe, and
+		 * the write needs at most one.
 		 */
 		if (kept)
 			event_pipe_push(write_fd, chunk, kept);

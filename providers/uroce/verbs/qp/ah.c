@@ -12,11 +12,12 @@
 #include "verbs/ops.h"
 
 enum {
-	/* Programs that know only subnets leave 1 in place; a routed peer would never hear them. */
+	/* Replaces 0 and 1, which programs made for one subnet leave set: no router forwards them.
+	 */
 	DEFAULT_HOP_LIMIT = 64,
 };
 
-/* No request refers to them any more; a stack that any thread may push on. */
+/* Stack of address handles without references, waiting to be freed; any thread may push. */
 static _Atomic(struct uroce_ah *) dead;
 
 void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
@@ -36,7 +37,7 @@ void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *att
 			 "no GID is named, and RoCE has no other address: start the program with a "
 			 "GID index (often -g 0) at both ends");
 	else if (!uroce_gid(device, grh->sgid_index, &sgid))
-		/* Programs have -1 for "none", and the field has eight bits. */
+		/* Programs use -1 for "no index", and the field has eight bits. */
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "%s has nothing at GID index %u%s: start the program with one that it has "
 			 "(often -g 0; ibv_devinfo -v shows them)",
@@ -66,7 +67,7 @@ static bool find_source(struct uroce_device *device, const struct ibv_global_rou
 	       link_gid_is_ipv4(sgid->raw) == link_gid_is_ipv4(grh->dgid.raw);
 }
 
-/* Which addresses mean something only together with an interface. */
+/* Sets the interface index for link-local addresses, and for a multicast destination. */
 static void set_scopes(struct uroce_device *device, struct progress_route *route)
 {
 	bool sgid_local = link_gid_is_link_local(route->sgid);
@@ -129,8 +130,9 @@ void uroce_ah_bury(void)
 }
 
 /*
- * Stands for a queue pair in the choice of the source port, as a handle may be used by any: ports
- * differ between processes and destinations, and do not use up sockets for each handle.
+ * Number used instead of a QPN to choose the UDP source port, since any QP may use the handle.
+ * Source ports then differ between processes and destinations, but not between handles, which would
+ * use too many sockets.
  */
 static uint32_t number_of(struct progress *progress, const struct progress_route *route)
 {
@@ -140,7 +142,7 @@ static uint32_t number_of(struct progress *progress, const struct progress_route
 	return link_slot(progress_link(progress)) << LINK_SLOT_SHIFT ^ tail;
 }
 
-/* 0 or a positive errno. */
+/* Returns 0 or a positive errno. */
 static int open_path(struct uroce_ah *ah, const struct progress_route *route)
 {
 	char text[PROGRESS_ERROR_TEXT] = "";
@@ -152,7 +154,7 @@ static int open_path(struct uroce_ah *ah, const struct progress_route *route)
 	return error;
 }
 
-/* All that could use it has been ended before. */
+/* All QPs that could use the handle have been stopped before. */
 static void end(struct uroce_belonging *belonging)
 {
 	struct uroce_ah *ah =
@@ -162,7 +164,7 @@ static void end(struct uroce_belonging *belonging)
 	ah->generation = UROCE_ENDED;
 }
 
-/* 0 or a positive errno. */
+/* Returns 0 or a positive errno. */
 static int make(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct progress_route *route,
 		struct uroce_ah **made)
 {
@@ -210,8 +212,8 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	if (error) {
 		uroce_ah_explain(context->device, attr, text);
 		/*
-		 * Programs try out which GIDs are of use, so this may be the answer that they look
-		 * for; but not without a GID.
+		 * Programs try which GIDs are usable, so a failure may be expected: no error
+		 * message, unless there is no GID at all.
 		 */
 		tell = attr->is_global ? uroce_debug : uroce_complain;
 		tell("no address handle: %s", text[0] ? text : strerror(error));

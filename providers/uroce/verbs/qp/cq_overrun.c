@@ -14,7 +14,7 @@ static struct {
 	int fd;
 } overrun = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
-/* What the application sees next are QPs in ERR and a poll that fails: say why. */
+/* Returns true if cq has overrun, and reports it once: the application sees only its effects. */
 static bool is_dead(struct uroce_cq *cq)
 {
 	if (!cq || !atomic_load(&cq->dead))
@@ -50,13 +50,13 @@ static void look_at(struct progress_qp *progress_qp, void *arg)
 	uroce_path_look(to_uroce_qp_of_progress(progress_qp));
 }
 
-/* In the helper thread, without locks. */
+/* Runs in the helper thread, without locks. */
 static void look_at_all(void *arg)
 {
 	uint64_t count;
 
 	(void)arg;
-	/* Reset the descriptor first: an overrun from here on is looked at again. */
+	/* Reset the eventfd first: an overrun from now on signals it again. */
 	if (read(overrun.fd, &count, sizeof(count)) == sizeof(count))
 		progress_each_qp(look_at, NULL);
 }
@@ -118,8 +118,8 @@ void uroce_overrun_signal(void)
 	static const uint64_t one = 1;
 
 	/*
-	 * No cancellation point, as write() would be.  Fails only when 2^64 - 1 signals wait, and
-	 * then the helper is awake anyhow.
+	 * write() would be a cancellation point.  The call fails only if the counter of the eventfd
+	 * is full, and then the helper thread has been woken already.
 	 */
 	syscall(SYS_write, overrun.fd, &one, sizeof(one));
 }

@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 
 enum {
-	BLOCKS = 2048, /* 9 MB: the windows of eight queue pairs */
+	BLOCKS = 2048, /* 9 MB: the congestion windows of eight QPs */
 	WORD_BITS = 64,
 	WORDS = BLOCKS / WORD_BITS,
 };
@@ -34,7 +34,7 @@ void early_pool_open(void)
 	pthread_once(&once, make);
 }
 
-/* The lowest free one: what has been touched before is used again. */
+/* Takes the lowest free block, so that pages used before are used again. */
 void *early_pool_take(void)
 {
 	for (uint32_t i = 0; memory && i < WORDS; i++) {

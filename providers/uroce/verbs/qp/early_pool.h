@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Memory for packets that come before their turn (engine/rx/ooo_rx.h): one pool for the process, of
- * a size that does not grow.  It is address space until packets are lost, and what has been used
- * stays.  No lock, so that a child of fork() never finds one held; what the parent's queue pairs
- * have taken is lost to the child.
+ * Memory for packets received out of order (engine/rx/ooo_rx.h): one pool of fixed size for each
+ * process.  Only blocks that have been used occupy memory, and continue to.  The pool has no lock,
+ * so that a forked child never finds it locked; blocks in use by QPs of the parent are lost to the
+ * child.
  */
 #ifndef UROCE_VERBS_QP_EARLY_POOL_H
 #define UROCE_VERBS_QP_EARLY_POOL_H
 
-/* Make it, if there is none; without memory there are no blocks.  For control calls. */
+/* Creates the pool if there is none.  If that fails, early_pool_take() returns NULL. */
 void early_pool_open(void);
-/* A block of eng_ooo_packet_bytes() bytes, aligned to 64, or NULL; and back. */
+/* Takes and returns a block of eng_ooo_packet_bytes() bytes, aligned to 64; NULL if none is free.
+ */
 void *early_pool_take(void);
 void early_pool_give_back(void *block);
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What a queue pair's engine calls: memory by keys, completions, events, receive requests. */
+/* Engine callbacks of QPs: memory by L_Key and R_Key, completions, events, receive requests. */
 #include "early_pool.h"
 #include "mw.h"
 #include "progress/gsi.h"
 #include "srq.h"
 #include "xrc.h"
 
-/* The domain is its queue's.  What is rare ends map_local(), which saves no registers for it. */
+/*
+ * XRC target: the protection domain is that of the SRQ.  Not inlined, and called last, so that
+ * map_local() need not save registers for this rare case.
+ */
 static __attribute__((noinline)) void *map_of_target(struct uroce_qp *qp, struct key_cache *cache,
 						     uint32_t key, uint64_t addr, uint32_t length,
 						     uint32_t need)

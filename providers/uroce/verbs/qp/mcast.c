@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ibv_attach_mcast() and ibv_detach_mcast(): which queue pair is in which group, and the limits.
+ * ibv_attach_mcast() and ibv_detach_mcast(): multicast groups of UD QPs, and their limits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct membership {
 	struct membership *next;
 	struct uroce_qp *qp;
 	union ibv_gid gid;
-	uint32_t interface; /* of the QP's device when it was attached */
+	uint32_t interface; /* index of the device's interface when the QP was attached */
 };
 
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,11 +27,11 @@ void uroce_mcast_forked(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	members_lock = fresh;
-	/* The parent goes on to hear its groups; the child does not. */
+	/* Memberships stay with the parent. */
 	members = NULL;
 }
 
-/* Caller holds members_lock. */
+/* Called with members_lock held. */
 static struct membership **find(const struct uroce_qp *qp, const union ibv_gid *gid)
 {
 	struct membership **place = &members;
@@ -41,7 +41,7 @@ static struct membership **find(const struct uroce_qp *qp, const union ibv_gid *
 	return place;
 }
 
-/* Caller holds members_lock.  rule U1: no more than the device says. */
+/* Enforces the limits that the device reports (rule U1).  Called with members_lock held. */
 static int check_limits(const union ibv_gid *gid, uint32_t interface)
 {
 	unsigned int in_group = 0, groups = 0;
@@ -51,7 +51,7 @@ static int check_limits(const union ibv_gid *gid, uint32_t interface)
 
 		in_group +=
 			member->interface == interface && !memcmp(member->gid.raw, gid->raw, 16);
-		/* Of each group only the first counts. */
+		/* Count each group once, at its first member. */
 		while (other->interface != member->interface ||
 		       memcmp(other->gid.raw, member->gid.raw, 16))
 			other = other->next;
@@ -62,7 +62,7 @@ static int check_limits(const union ibv_gid *gid, uint32_t interface)
 	return 0;
 }
 
-/* Caller holds members_lock. */
+/* Called with members_lock held. */
 static int attach(struct uroce_qp *qp, const union ibv_gid *gid)
 {
 	struct progress *progress = qp->progress.worker;
@@ -104,21 +104,21 @@ int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t
 	struct uroce_qp *qp;
 	int error = 0;
 
-	(void)lid; /* RoCE has none */
+	(void)lid; /* RoCE has no LIDs */
 	if (!may_join(ibv_qp, gid))
 		return EINVAL;
 	qp = to_uroce_qp(ibv_qp);
 	if (uroce_inherited(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&members_lock);
-	/* A member stays a member. */
+	/* Attaching twice is not an error. */
 	if (!*find(qp, gid))
 		error = attach(qp, gid);
 	pthread_mutex_unlock(&members_lock);
 	return error;
 }
 
-/* Caller holds members_lock. */
+/* Called with members_lock held. */
 static void detach(struct membership **place)
 {
 	struct membership *member = *place;

@@ -11,7 +11,7 @@
 enum {
 	REMOTE_WRITES = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
 	REMOTE_RIGHTS = REMOTE_WRITES | IBV_ACCESS_REMOTE_READ,
-	/* The part of a key that the window keeps. */
+	/* The bits of a key that do not change when the window is bound. */
 	KEY_INDEX = ~0xff,
 };
 
@@ -29,7 +29,7 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		goto err_remove;
 	mw->pd = to_uroce_pd(pd);
-	/* It has no rights until it is bound. */
+	/* An unbound window grants no access. */
 	mw->entry.domain = mw->pd->domain;
 	error = key_table_add_window(&mw->entry);
 	if (error)
@@ -55,7 +55,7 @@ int uroce_dealloc_mw(struct ibv_mw *ibv_mw)
 	struct uroce_mw *mw = to_uroce_mw(ibv_mw);
 	struct ibv_context *context = ibv_mw->context;
 
-	/* Nothing is ever bound to a window, so this cannot fail. */
+	/* Cannot fail: only a region can have windows bound to it. */
 	key_table_remove(&mw->entry);
 	uroce_pd_leave(mw->pd);
 	free(mw);
@@ -63,16 +63,19 @@ int uroce_dealloc_mw(struct ibv_mw *ibv_mw)
 	return 0;
 }
 
-/* What can be told before the bind's turn comes; 0, EINVAL, or EPERM: of another domain. */
+/*
+ * Checks that need not wait until the bind is executed.  Returns 0, EINVAL, or EPERM if mr and mw
+ * are of different protection domains.
+ */
 static int check_info(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 {
-	/* A window gives no local right; programs ask for that one because the region has it. */
+	/* A window grants no local access; programs request it because the region has it. */
 	const unsigned int known = REMOTE_RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
 	const struct uroce_mr *mr;
 
 	if (info->mw_access_flags & ~known)
 		return EINVAL;
-	/* Only type 1 is unbound by a bind: ibv_alloc_mw(3). */
+	/* Only type 1 windows are unbound by a bind of length 0: ibv_alloc_mw(3). */
 	if (!info->length && mw->type != IBV_MW_TYPE_1)
 		return EINVAL;
 	if (!info->mr)
@@ -102,7 +105,7 @@ int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const str
 	wqe->bind.access = info->mw_access_flags;
 	wqe->bind.window = mw->rkey;
 	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
-	/* Adapters take the low byte and ignore the others, which programs may leave at 0. */
+	/* Adapters use only the low byte of rkey; programs may leave the other bits 0. */
 	wqe->bind.rkey = (mw->rkey & (uint32_t)KEY_INDEX) | (rkey & ~(uint32_t)KEY_INDEX);
 	return 0;
 }
@@ -132,7 +135,7 @@ int uroce_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw, struct ibv_mw_bind *
 		wqe->wr_id = bind->wr_id;
 		wqe->flags = (uint8_t)(bind->send_flags & (unsigned int)UROCE_SEND_FLAGS);
 		eng_sq_push(qp->progress.engine);
-		/* ibv_bind_mw(3): the new key is known at once. */
+		/* The new key is valid for posting at once: ibv_bind_mw(3). */
 		mw->rkey = rkey;
 		uroce_sends_pushed(qp);
 	}
@@ -147,7 +150,7 @@ static struct uroce_mw *find_window(uint32_t key)
 	return entry ? (struct uroce_mw *)((char *)entry - offsetof(struct uroce_mw, entry)) : NULL;
 }
 
-/* The region of lkey, if a window with that meaning may be bound to it. */
+/* Returns the region of bind.lkey if it allows the bind that wqe requests, else NULL. */
 static struct key_entry *find_region(const struct uroce_qp *qp, const struct eng_send_wqe *wqe)
 {
 	struct key_entry *region =
@@ -181,12 +184,12 @@ static void set_meaning(struct uroce_mw *mw, struct uroce_qp *qp, const struct e
 	region->windows++;
 }
 
-/* The windows' lock is held. */
+/* Called between key_table_windows_begin() and key_table_windows_end(). */
 static bool bind_window(struct uroce_qp *qp, struct uroce_mw *mw, const struct eng_send_wqe *wqe)
 {
 	struct key_entry *region = NULL;
 
-	/* A window of type 2 has to be free first. */
+	/* A type 2 window must be unbound. */
 	if (mw->base.type == IBV_MW_TYPE_2 && mw->entry.region)
 		return false;
 	if (wqe->bind.length) {

@@ -9,13 +9,13 @@
 #include "verbs/completion/cq_overrun.h"
 
 #define MTU_BYTES(mtu) (128u << (mtu))
-/* Around the payload of the first packet of a WRITE: UDP, BTH, RETH, ICRC; and the IP header. */
+/* Headers of the first packet of a WRITE: UDP, BTH, RETH, ICRC.  The IP header is added below. */
 #define PACKET_OVERHEAD (8 + 12 + 16 + 4)
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40
-/* An answer for the same path that is so old is good enough for one more queue pair. */
+/* Maximum age of a path MTU that the kernel reported, when a QP connects. */
 #define CONNECT_AGE_MS 100
-/* One line in so long a time: a thousand queue pairs may share a path. */
+/* Minimum time between two messages, since many QPs may share a path. */
 #define QUIET_NS 1000000000ull
 
 static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
@@ -26,7 +26,7 @@ static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN
 	return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
 
-/* Has nothing been said for a while? */
+/* Returns true if there has been no message for QUIET_NS. */
 static bool may_speak(void)
 {
 	static atomic_uint_fast64_t quiet_until;

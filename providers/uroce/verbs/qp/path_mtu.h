@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A path to the peer that carries smaller packets than the queue pair sends: nothing arrives but
- * what is small, and no protocol tells of it.  The kernel may know: from its routes, at once, or
- * from a router's ICMP message, after the first packet.  The user is told, and a counter counts.
- * Nothing else follows from it, since such a message can be forged.
+ * Check that the path to the peer carries packets as large as the QP sends.  If it does not, only
+ * small packets arrive, and the protocol does not report it.  The kernel knows the path MTU from
+ * its routes, or after the first packet from a router's ICMP message.  A mismatch is reported on
+ * stderr and counted (path_too_small); since ICMP messages can be forged it has no other effect.
  */
 #ifndef UROCE_VERBS_PATH_MTU_H
 #define UROCE_VERBS_PATH_MTU_H
 
 #include "qp.h"
 
-/* qp, not UD, has a path to its peer, for packets of path_mtu.  Caller holds modify_lock. */
+/* Checks the path of a connected qp, for path_mtu.  Caller holds modify_lock. */
 void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu);
-/* The peer does not answer: look at the path soon.  In a turn, with the QP's lock held. */
+/*
+ * The peer does not respond: schedules a check of the path in the helper thread.  Called in a turn,
+ * with the QP's lock held.
+ */
 void uroce_path_suspect(struct progress_qp *qp);
-/* Look at the path of qp if it is suspect.  Caller holds the QP's lock, and is in no turn. */
+/* Runs a scheduled check.  Called outside turns, with the QP's lock held. */
 void uroce_path_look(struct uroce_qp *qp);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Work requests become entries of the rings.  One lock for each call; requests before a bad one are
- * posted, as ibv_post_send(3) and ibv_post_recv(3) demand.
+ * ibv_post_send() and ibv_post_recv().  Each call takes the QP's lock once.  Requests before a bad
+ * one are posted, as the manual pages require.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,32 +26,32 @@ enum {
 	ATOMIC_BYTES = 8,
 };
 
-/* Which fields tell where the bytes are to go to, or come from. */
+/* Address fields of the work request. */
 enum addressing {
 	PEER_MEMORY_NONE,
 	PEER_MEMORY,
-	PEER_MEMORY_WORD, /* of ATOMIC_BYTES */
+	PEER_MEMORY_WORD, /* rdma, length ATOMIC_BYTES */
 	PEER_MEMORY_ATOMIC,
-	WINDOW, /* of this side: no data goes anywhere */
+	WINDOW, /* a local memory window; no data is transferred */
 };
 
-/* What stands where immediate data does. */
+/* Meaning of the union of immediate data and invalidate_rkey. */
 enum fourth_word {
 	NO_FOURTH_WORD,
 	IMMEDIATE,
 	KEY_TO_INVALIDATE,
 };
 
-/* What each opcode means to the engine, and which fields of the request it uses. */
+/* Engine operation of an opcode, and the fields of the work request that it uses. */
 struct opcode_row {
-	uint8_t flags; /* that it can have, a set of enum ibv_send_flags; 0: no opcode of ours */
+	uint8_t flags; /* allowed send_flags, a set of enum ibv_send_flags; 0: not supported */
 	uint8_t op;    /* enum eng_op */
 	uint8_t addressing;
 	uint8_t fourth_word;
 	bool local; /* carries no data */
 };
 
-/* Without data of the work request's own; with. */
+/* Flags of operations without outbound data, and with. */
 #define FLAGS (UROCE_SEND_FLAGS & ~IBV_SEND_INLINE)
 #define FLAGS_INLINE UROCE_SEND_FLAGS
 
@@ -76,7 +76,7 @@ static const struct opcode_row opcodes[] = {
 };
 /* clang-format on */
 
-/* The bytes or the list of where they are; 0 or EINVAL. */
+/* Copies inline data, or the SGE list, into wqe.  Returns 0 or EINVAL. */
 static int put_data(const struct uroce_qp *qp, const struct ibv_sge *sge, uint32_t count,
 		    bool inlined, struct eng_send_wqe *wqe)
 {
@@ -118,7 +118,7 @@ static int put_datagram_address(struct uroce_qp *qp, const struct opcode_row *ro
 	return error;
 }
 
-/* The fields that tell where to, by opcode and service; 0 or an errno. */
+/* Fills the address fields of wqe.  Returns 0 or a positive errno. */
 static int put_address(struct uroce_qp *qp, const struct opcode_row *row,
 		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
 {
@@ -180,7 +180,7 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* Completions may make events, and writing these may set errno. */
+/* Writing completion events may set errno, which must stay as it is. */
 static __attribute__((noinline)) void flush(struct uroce_qp *qp)
 {
 	int before = errno;
@@ -189,7 +189,7 @@ static __attribute__((noinline)) void flush(struct uroce_qp *qp)
 	errno = before;
 }
 
-/* answer.h, without what a call that succeeds would pay for it: nothing on its way sets errno. */
+/* As answer.h, but at no cost for calls that succeed; they do not change errno. */
 static int refuse(int error)
 {
 	errno = error;
@@ -198,7 +198,8 @@ static int refuse(int error)
 
 inline void uroce_sends_pushed(struct uroce_qp *qp)
 {
-	/* rule S13: in ERR work requests are taken, and complete flushed. */
+	/* In ERR and SQE, requests are accepted and complete with IBV_WC_WR_FLUSH_ERR (rule S13).
+	 */
 	switch (eng_qp_state(qp->progress.engine)) {
 	case ENG_ERR:
 	case ENG_SQE:
@@ -263,7 +264,7 @@ inline int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const stru
 	}
 	wqe->wr_id = wr->wr_id;
 	wqe->sge_count = (uint32_t)wr->num_sge;
-	/* No message is longer, so buffers beyond that are good for nothing but do no harm. */
+	/* No message is longer, so larger buffers are not an error. */
 	wqe->length = length < ENG_MAX_MESSAGE ? (uint32_t)length : ENG_MAX_MESSAGE;
 	eng_rq_push(ring);
 	return 0;
@@ -277,11 +278,11 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 
 	if (!ibv_qp->recv_cq || uroce_inherited(qp->generation)) {
 		*bad_wr = wr;
-		/* XRC queue pairs receive nothing. */
+		/* XRC QPs have no receive queue. */
 		return refuse(ibv_qp->recv_cq ? EIO : EINVAL);
 	}
 	pthread_mutex_lock(&qp->progress.lock);
-	/* rule C5: receives may be posted from INIT on. */
+	/* Receives may be posted from INIT on (rule C5). */
 	if (qp->srq || eng_qp_state(qp->progress.engine) == ENG_RESET)
 		error = EINVAL;
 	for (; wr && !error; wr = wr->next) {

@@ -19,8 +19,8 @@ enum {
 	CACHE_LINE = 64,
 	WORD = 8,
 	/*
-	 * A receiver whose application has stopped polling sends a delayed ACK after one tick at
-	 * most, and a sender solicits a missing ACK after one tick.
+	 * A responder whose application has stopped polling sends a delayed ACK after at most one
+	 * tick, and a requester solicits a missing ACK after one tick.
 	 */
 	REPLY_WAIT_NS = 3 * PROGRESS_TICK_NS,
 	ANSWER_PAUSE_US = 20,
@@ -51,7 +51,7 @@ int uroce_make_ring(struct eng_ring *ring, struct uroce_buffer *buffer, struct u
 	return error;
 }
 
-/* rule U1: what the device cannot keep is refused here, and never later. */
+/* Requests beyond the limits of the device fail here, not later (rule U1). */
 static int check_cap(const struct ibv_qp_cap *cap)
 {
 	if (cap->max_send_wr > UROCE_MAX_QP_WR || cap->max_recv_wr > UROCE_MAX_QP_WR ||
@@ -61,11 +61,11 @@ static int check_cap(const struct ibv_qp_cap *cap)
 	return 0;
 }
 
-/* Slots have a whole number of cache lines; what is left over in them is granted, too. */
+/* Slots are whole cache lines; cap is increased to the space that they have. */
 static int make_rings(struct uroce_qp *qp)
 {
 	struct ibv_qp_cap *cap = &qp->cap;
-	/* ATOMIC_WRITE always has its bytes inline. */
+	/* The payload of an ATOMIC_WRITE is always inline. */
 	uint32_t inlined = cap->max_inline_data < WORD ? WORD : cap->max_inline_data;
 	uint32_t send_bytes = eng_send_slot_bytes(cap->max_send_sge, inlined);
 	uint32_t recv_bytes = eng_recv_slot_bytes(cap->max_recv_sge);
@@ -107,7 +107,7 @@ static void free_rings(struct uroce_qp *qp)
 
 static void free_memory(struct uroce_qp *qp)
 {
-	/* A lock that was inherited may be held by a thread that does not exist. */
+	/* A thread that does not exist in this process may hold an inherited lock. */
 	if (!uroce_inherited(qp->generation)) {
 		pthread_cond_destroy(&qp->base.qp.cond);
 		pthread_mutex_destroy(&qp->base.qp.mutex);
@@ -120,11 +120,11 @@ static void free_memory(struct uroce_qp *qp)
 	free(qp);
 }
 
-/* What each type of verbs is to the engine, and what it has to be created with. */
+/* Engine type of a QP type, and the objects that the QP needs. */
 struct type_row {
 	bool offered;
-	bool sends;	 /* has a send queue, its CQ, and a protection domain */
-	bool receives;	 /* has a receive queue or a shared one, and its CQ */
+	bool sends;	 /* has an SQ with its CQ, and a PD */
+	bool receives;	 /* has an RQ or SRQ, with its CQ */
 	bool has_domain; /* is an XRC target */
 	enum eng_qp_type type;
 };
@@ -144,7 +144,7 @@ static const struct type_row *row_of(enum ibv_qp_type type)
 	return &qp_types[type];
 }
 
-/* Of what the type has use for. */
+/* Returns true if all objects that the QP type uses belong to context. */
 static bool parts_are_of(struct ibv_context *context, const struct type_row *row,
 			 const struct ibv_qp_init_attr_ex *attr)
 {
@@ -157,7 +157,7 @@ static bool parts_are_of(struct ibv_context *context, const struct type_row *row
 	return !row->has_domain || uroce_together(context, attr->xrcd->context);
 }
 
-/* The limits that matter to the type; the others are ignored, and granted as 0. */
+/* Capabilities that the QP type uses; the others are ignored and become 0. */
 static struct ibv_qp_cap used_cap(const struct type_row *row,
 				  const struct ibv_qp_init_attr_ex *attr)
 {
@@ -170,7 +170,7 @@ static struct ibv_qp_cap used_cap(const struct type_row *row,
 	return cap;
 }
 
-/* 0, or EOPNOTSUPP or EINVAL. */
+/* Returns 0, EOPNOTSUPP or EINVAL. */
 static int check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct type_row *row = row_of(attr->qp_type);
@@ -208,7 +208,7 @@ static void set_parts(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *att
 		qp->domain = to_uroce_xrcd(attr->xrcd)->domain;
 }
 
-/* What qp uses, and so may not be destroyed before it, beside its protection domain. */
+/* Changes the user counts of the CQs and the SRQ of qp, which must not be destroyed before it. */
 static void count_users(struct uroce_qp *qp, int change)
 {
 	atomic_uint *const users[] = {
@@ -223,7 +223,7 @@ static void count_users(struct uroce_qp *qp, int change)
 	}
 }
 
-/* Polls of the CQs of qp make turns for its worker from now on. */
+/* From now on, polling the CQs of qp makes progress for its worker. */
 static void attach_to_cqs(struct uroce_qp *qp)
 {
 	if (qp->send_cq)
@@ -247,7 +247,7 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 {
 	struct ibv_qp *public = &qp->base.qp;
 
-	/* libibverbs leaves these to the provider, unlike those of other objects. */
+	/* For QPs libibverbs leaves these fields to the provider. */
 	public->context = context;
 	public->qp_context = attr->qp_context;
 	public->pd = qp->pd ? attr->pd : NULL;
@@ -261,9 +261,9 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 }
 
 /*
- * What the QPs of a worker may have under way, each and together: the peers' socket buffers
- * drop what does not fit.  They are taken to be like our own, with an eighth to spare; a stream of
- * UDP alone is no faster with more than sixteen full runs under way.
+ * Limits of the packets in flight: of a QP, and of all QPs of a worker, since the socket buffers of
+ * peers drop what does not fit.  Peers are assumed to have socket buffers of our size, of which
+ * seven eighths are used; more than CWND_PACKETS packets in flight do not increase throughput.
  */
 enum {
 	PACKET_CHARGE = 4212,
@@ -271,7 +271,7 @@ enum {
 	/* SO_RCVBUF of a default system, as the kernel counts it. */
 	DEFAULT_RECEIVE_BUFFER = 425984,
 };
-/* By worker. */
+/* In-flight budgets by worker. */
 static struct {
 	_Alignas(CACHE_LINE) struct eng_inflight_budget share;
 } cwnd_shares[PROGRESS_WORKERS] = {
@@ -293,13 +293,13 @@ void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer)
 	__atomic_store_n(&inflight_budget(worker)->limit, limit, __ATOMIC_RELAXED);
 }
 
-/* rule C7 */
+/* Returns true if the QP receives from shared receive queues (rule C7). */
 static bool is_shared(const struct uroce_qp *qp)
 {
 	return qp->srq || qp->type == ENG_XRC_RECV;
 }
 
-/* An XRC target's requests come from any shared queue of its domain. */
+/* An XRC target takes receive requests from any SRQ of its XRC domain. */
 static uint32_t max_recv_sge(const struct uroce_qp *qp)
 {
 	if (qp->type == ENG_XRC_RECV)
@@ -307,7 +307,7 @@ static uint32_t max_recv_sge(const struct uroce_qp *qp)
 	return qp->srq ? qp->srq->max_sge : qp->cap.max_recv_sge;
 }
 
-/* An XRC target has no CQ of its own: what it receives goes to that of an SRQ. */
+/* An XRC target has no CQ of its own: its completions go to the CQ of an SRQ. */
 static struct progress *choose_worker(const struct uroce_qp *qp)
 {
 	if (qp->recv_cq)
@@ -315,7 +315,7 @@ static struct progress *choose_worker(const struct uroce_qp *qp)
 	return qp->send_cq ? qp->send_cq->workers.own : qp->context->progress;
 }
 
-/* The number and the engine; the lock keeps visitors out until both are there. */
+/* Assigns the QPN and initialises the engine, under the QP's lock so that no turn uses it yet. */
 static int start_engine(struct uroce_qp *qp)
 {
 	uint32_t sge = max_recv_sge(qp);
@@ -340,7 +340,7 @@ static int start_engine(struct uroce_qp *qp)
 				.rq_shared = is_shared(qp),
 				.signal_all = qp->signal_all,
 				.credits_hidden = qp->context->settings.credits_hidden,
-				/* What is never acknowledged is not in flight. */
+				/* UC and UD packets are not acknowledged, so not in flight. */
 				.inflight_budget = qp->progress.unreliable
 							   ? NULL
 							   : inflight_budget(qp->progress.worker),
@@ -441,7 +441,7 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		opening = uroce_xrc_first_opening(qp, attr->xrcd, attr->qp_context);
 		if (!opening)
 			uroce_qp_free(qp);
-		/* It has no use for one; but librdmacm takes from here which one its id has. */
+		/* An XRC target does not use its PD, but librdmacm reads the PD of its id here. */
 		else if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
 			opening->pd = attr->pd;
 		return opening;
@@ -495,10 +495,11 @@ void uroce_qp_await_answers(struct uroce_qp *qp)
 	}
 }
 
+/* Removes qp from the network and from its CQs, and drops its unread events. */
 static void silence(struct uroce_qp *qp)
 {
 	uroce_qp_take_in(qp);
-	/* The peer may still wait for an acknowledgement of what was received last. */
+	/* The peer may still wait for the ACK of the last message. */
 	pthread_mutex_lock(&qp->progress.lock);
 	eng_send_final_acks(qp->progress.engine);
 	progress_changed(qp->progress.worker, &qp->progress);
@@ -507,7 +508,7 @@ static void silence(struct uroce_qp *qp)
 	progress_qp_remove(qp->progress.worker, &qp->progress);
 	uroce_ud_forget(qp);
 	uroce_qp_retire(qp);
-	/* What was under way no longer counts. */
+	/* Returns the packets in flight to the budget of the worker. */
 	eng_set_state(qp->progress.engine, ENG_RESET, 0);
 	uroce_async_purge(qp->context, &qp->base.qp);
 	uroce_qp_forget_completions(qp);
@@ -530,13 +531,14 @@ void uroce_qp_free(struct uroce_qp *qp)
 	struct uroce_context *context = qp->context;
 
 	uroce_belongings_leave(&qp->belonging);
-	/* In a child the engine's life goes on in the parent. */
+	/* In a forked child the QP itself remains in use by the parent. */
 	if (!uroce_inherited(qp->generation)) {
 		silence(qp);
 		uroce_async_await(&qp->base.qp.mutex, &qp->base.qp.cond,
 				  &qp->base.qp.events_completed, &qp->asyncs_taken);
 	}
-	/* The next queue pair may have this one's place in memory, but not its windows. */
+	/* A QP created later may have the same address, but must not get the windows of this one.
+	 */
 	if (qp->has_windows)
 		key_table_unbind_user(qp);
 	free_rings(qp);
@@ -557,14 +559,14 @@ int uroce_destroy_qp(struct ibv_qp *ibv_qp)
 {
 	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV)
 		return uroce_xrc_close_opening(to_xrc_opening(ibv_qp));
-	/* ibv_attach_mcast(3): it must be detached before. */
+	/* A QP must be detached from its multicast groups first: ibv_attach_mcast(3). */
 	if (uroce_mcast_is_member(to_uroce_qp(ibv_qp)))
 		return EBUSY;
 	uroce_qp_free(to_uroce_qp(ibv_qp));
 	return 0;
 }
 
-/* libibverbs calls this in the thread that has read an event, before the application sees it. */
+/* Called by libibverbs in the thread that has read an event, before the application gets it. */
 void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *event)
 {
 	(void)context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ibv_modify_qp() and ibv_query_qp(): verbs attributes to the engine's and back.  Which move needs
- * and allows which attributes is the engine's table (engine/qp_state.h); which values are good is
- * decided here.  All is checked before anything changes.
+ * ibv_modify_qp() and ibv_query_qp(): conversion of verbs attributes to those of the engine and
+ * back.  The engine has the table of required and optional attributes (engine/qp_state.h); values
+ * are checked here.  All checks are made before anything changes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ _Static_assert((int)ENG_ATTR_STATE == IBV_QP_STATE && (int)ENG_ATTR_AV == IBV_QP
 	       "the engine's attribute bits are those of verbs");
 
 enum {
-	MAX_TIMEOUT_CODE = 31, /* 5 bits: local ACK timeout, RNR timer */
+	MAX_TIMEOUT_CODE = 31, /* 5 bits: Local ACK Timeout, RNR timer */
 	MAX_RETRIES = 7,       /* 3 bits */
 	MAX_24_BITS = 0xffffff,
 	KNOWN_ACCESS = 0x3ff | IBV_ACCESS_OPTIONAL_RANGE,
@@ -61,7 +61,7 @@ static bool numbers_are_good(const struct ibv_qp_attr *attr, int mask)
 		{ IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, UROCE_MAX_RD_ATOMIC },
 		{ IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, UROCE_MAX_RD_ATOMIC },
 		{ IBV_QP_DEST_QPN, attr->dest_qp_num, MAX_24_BITS },
-		/* Automatic path migration is not offered; its resting state may be set. */
+		/* Automatic path migration is not supported; only MIGRATED may be set. */
 		{ IBV_QP_PATH_MIG_STATE, attr->path_mig_state, IBV_MIG_MIGRATED },
 		{ IBV_QP_ALT_PATH, 1, 0 },
 	};
@@ -73,10 +73,7 @@ static bool numbers_are_good(const struct ibv_qp_attr *attr, int mask)
 	return true;
 }
 
-/*
- * Programs that ask for 4096 bytes whatever the interface carries meet this on every Ethernet of
- * 1500 bytes.
- */
+/* Some programs always set 4096 bytes, which fails on every Ethernet with an MTU of 1500 bytes. */
 static bool path_mtu_is_good(const struct uroce_qp *qp, enum ibv_mtu path_mtu)
 {
 	enum ibv_mtu most = active_mtu(qp->context->device);
@@ -93,7 +90,7 @@ static bool path_mtu_is_good(const struct uroce_qp *qp, enum ibv_mtu path_mtu)
 	return false;
 }
 
-/* 0 or EINVAL; route is filled when the mask has an address vector. */
+/* Returns 0 or EINVAL.  Fills route if mask has IBV_QP_AV. */
 static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask,
 			struct progress_route *route)
 {
@@ -108,7 +105,7 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 		return EINVAL;
 	if (!(mask & IBV_QP_AV))
 		return 0;
-	/* A connection has one peer. */
+	/* The peer of a connection cannot be a multicast group. */
 	if (link_gid_is_multicast(attr->ah_attr.grh.dgid.raw))
 		return EINVAL;
 	if (!uroce_ah_check(device, &attr->ah_attr, route))
@@ -127,13 +124,13 @@ static int check_move(enum eng_qp_type type, enum eng_qp_state from, const struc
 			return EINVAL;
 		*to = (enum eng_qp_state)attr->qp_state;
 	}
-	/* The state that the consumer expects: where it is wrong, so is its request. */
+	/* The current state that the consumer assumes must be right. */
 	if ((mask & IBV_QP_CUR_STATE) && (enum eng_qp_state)attr->cur_qp_state != from)
 		return EINVAL;
 	return eng_modify_check(type, from, *to, (uint32_t)mask) == ENG_MODIFY_OK ? 0 : EINVAL;
 }
 
-/* The new set of attributes: what the mask names from attr, the rest as it was. */
+/* Copies the attributes named by mask. */
 static void merge(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr, int mask)
 {
 #define TAKE(bit, field)                           \
@@ -159,24 +156,24 @@ static void merge(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr, int 
 	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
 #undef TAKE
-	/* PSNs have 24 bits; programs pass random words. */
+	/* PSNs have 24 bits; some programs pass random 32-bit numbers. */
 	into->rq_psn &= MAX_24_BITS;
 	into->sq_psn &= MAX_24_BITS;
-	/* As rdma_connect() does; rxe and mlx5 do not refuse a larger number, either. */
+	/* As rdma_connect() does; rxe and mlx5 accept larger numbers, too. */
 	if (into->retry_cnt > MAX_RETRIES)
 		into->retry_cnt = MAX_RETRIES;
 	if (into->rnr_retry > MAX_RETRIES)
 		into->rnr_retry = MAX_RETRIES;
 }
 
-/* Caller holds qp->progress.lock.  path is NULL when the address stays. */
+/* Called with qp->progress.lock held.  path is NULL if the address vector does not change. */
 static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 {
 	struct eng_attr *to = eng_qp_attr(qp->progress.engine);
 	const struct ibv_qp_attr *from = &qp->attr;
 
 	to->mtu = from->path_mtu ? 128u << from->path_mtu : 0;
-	/* A datagram is one packet, as large as the port's. */
+	/* A datagram is one packet of at most the port's active MTU. */
 	if (qp->type == ENG_UD)
 		to->mtu = 128u << active_mtu(qp->context->device);
 	to->dest_qpn = from->dest_qp_num;
@@ -196,7 +193,10 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 		to->path = *path;
 }
 
-/* A peer that does not answer is no error: whether retries are enough is the program's matter. */
+/*
+ * Waits until the next hop is resolved.  If that fails, modify_qp succeeds nevertheless, and the
+ * retries of the QP decide.
+ */
 static void find_neighbour(const struct uroce_qp *qp, const struct progress_route *route)
 {
 	if (!neighbour_meet(route->sgid, route->dgid, progress_route_scope(route)))
@@ -205,8 +205,8 @@ static void find_neighbour(const struct uroce_qp *qp, const struct progress_rout
 }
 
 /*
- * Open the path to the peer.  May block for some milliseconds, or until the next hop is found; 0 or
- * a positive errno.
+ * Opens the path to the peer.  May block for some ms, and until the next hop is resolved.  Returns
+ * 0 or a positive errno.
  */
 static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 		      struct progress_route *route, struct eng_path *path)
@@ -228,14 +228,17 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	return -result;
 }
 
-/* Memory for depth READs and Atomics of the peer, if there is less; 0 or ENOMEM. */
+/*
+ * Allocates responder resources for depth READs and Atomics, unless qp has as many: then *memory is
+ * NULL.  Returns 0 or ENOMEM.
+ */
 static int make_replay(const struct uroce_qp *qp, uint32_t depth, void **memory)
 {
 	*memory = depth > qp->replay_depth ? malloc(eng_resp_res_bytes(depth)) : NULL;
 	return *memory || depth <= qp->replay_depth ? 0 : ENOMEM;
 }
 
-/* Caller holds progress.lock.  Returns what is to be freed. */
+/* Called with qp->progress.lock held.  Returns the old memory, which the caller must free. */
 static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
 {
 	if (!memory)
@@ -246,10 +249,9 @@ static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
 }
 
 /*
- * Programs stop a connection by moving its queue pair to ERR or RESET as soon as they have read the
- * last message (rdma_disconnect() does): the peer waits for an acknowledgement of that one.  It is
- * built from the attributes that the queue pair still has, so it goes before they change.  Caller
- * holds qp->progress.lock.
+ * Programs end a connection by moving the QP to ERR or RESET as soon as they have read the last
+ * message (rdma_disconnect() does), while the peer still waits for its ACK.  The ACK is built from
+ * the attributes of the QP, so it is sent before they change.  Called with qp->progress.lock held.
  */
 static void say_farewell(struct uroce_qp *qp, enum eng_qp_state to)
 {
@@ -259,7 +261,7 @@ static void say_farewell(struct uroce_qp *qp, enum eng_qp_state to)
 	progress_changed(qp->progress.worker, &qp->progress);
 }
 
-/* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
+/* Called with modify_lock held, so that otherwise only errors change the state. */
 static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct progress_route route;
@@ -292,7 +294,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return error;
 
 	pthread_mutex_lock(&qp->progress.lock);
-	/* A connection error may have come in between: it wins, as if we had been later. */
+	/* If the QP went to ERR in the meantime, check again as if the call had come later. */
 	if (eng_qp_state(qp->progress.engine) != from)
 		error = check_move(qp->type, eng_qp_state(qp->progress.engine), attr, mask, &to);
 	if (!error) {
@@ -311,15 +313,15 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
 	free(replay);
-	/* What was completed before a reset belongs to a connection that is forgotten. */
+	/* CQEs from before a reset belong to the previous connection. */
 	if (!error && to == ENG_RESET)
 		uroce_qp_forget_completions(qp);
 	return error;
 }
 
 /*
- * Half of an RC queue pair has no use for what is about the other half.  Programs set it all the
- * same, as the kernel ignores it.
+ * Removes from mask the responder attributes of an XRC initiator and the requester attributes of an
+ * XRC target.  Programs set them, because the kernel ignores them.
  */
 static int without_other_half(enum eng_qp_type type, int mask)
 {
@@ -356,7 +358,7 @@ int uroce_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
 	struct eng_qp_info view;
 
-	(void)mask; /* a hint: all of it is cheap */
+	(void)mask; /* a hint; returning all attributes is cheap */
 	if (uroce_inherited(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&qp->progress.lock);
@@ -367,7 +369,7 @@ int uroce_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	attr->qp_state = (enum ibv_qp_state)view.state;
 	attr->cur_qp_state = attr->qp_state;
 	attr->cap = qp->cap;
-	/* The PSNs move on; which ones were set is what they are before the queue is in use. */
+	/* Current PSNs, which begin with those that were set. */
 	if (view.state >= ENG_RTR)
 		attr->rq_psn = view.expected_psn;
 	if (view.state >= ENG_RTS)

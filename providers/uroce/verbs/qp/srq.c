@@ -14,7 +14,10 @@
 
 _Static_assert(UROCE_MAX_SGE <= ENG_MAX_SGE, "a QP keeps the SGEs of the request under way");
 
-/* Caller holds srq->lock.  IBV_EVENT_SRQ_LIMIT_REACHED, once for each arming: ibv_modify_srq(3). */
+/*
+ * Raises IBV_EVENT_SRQ_LIMIT_REACHED if armed and due, and disarms it: ibv_modify_srq(3).  Called
+ * with srq->lock held.
+ */
 static void look_at_limit(struct uroce_srq *srq)
 {
 	if (eng_ring_used(&srq->ring) >= srq->limit)
@@ -66,7 +69,7 @@ int uroce_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 	return error;
 }
 
-/* rule U1 */
+/* Enforces the limits of the device (rule U1). */
 static int check_attr(const struct ibv_srq_attr *attr)
 {
 	if (!attr->max_wr || attr->max_wr > UROCE_MAX_SRQ_WR || attr->max_sge > UROCE_MAX_SGE)
@@ -95,7 +98,7 @@ static int check_init_attr(struct ibv_context *context, const struct ibv_srq_ini
 	return check_attr(&attr->attr);
 }
 
-/* Programs that use create_srq_ex rely on the provider for what libibverbs does otherwise. */
+/* For create_srq_ex the provider initialises these fields; for create_srq libibverbs does, too. */
 static void set_public_fields(struct uroce_srq *srq, struct ibv_context *context,
 			      const struct ibv_srq_init_attr_ex *attr)
 {
@@ -145,7 +148,7 @@ static void end(struct uroce_belonging *belonging)
 	struct uroce_srq *srq =
 		(struct uroce_srq *)((char *)belonging - offsetof(struct uroce_srq, belonging));
 
-	/* A target QP of another context may be in the domain. */
+	/* An XRC target of another context may still use the SRQ. */
 	if (uroce_srq_is_xrc(srq))
 		uroce_xrc_hide_srq(srq);
 	srq->generation = UROCE_ENDED;
@@ -198,7 +201,7 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	return uroce_create_srq_ex(pd->context, &ex);
 }
 
-/* Caller holds srq->lock. */
+/* Called with srq->lock held. */
 static int resize(struct uroce_srq *srq, uint32_t max_wr)
 {
 	struct eng_ring old = srq->ring, fresh;
@@ -236,7 +239,7 @@ int uroce_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mas
 		error = resize(srq, max_wr);
 	if (!error && (mask & IBV_SRQ_LIMIT)) {
 		srq->limit = attr->srq_limit;
-		/* So few may have been left before: an event that never comes would be missed. */
+		/* Fewer WQEs than the limit may be left already. */
 		look_at_limit(srq);
 	}
 	pthread_mutex_unlock(&srq->lock);

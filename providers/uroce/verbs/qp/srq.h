@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Shared receive queues: one ring that the engines of many queue pairs take receive requests from,
- * in whatever threads they run.  The ring has a lock of its own, inside that of the QP.
+ * Shared receive queues: a ring from which the engines of many QPs take receive WQEs, in any
+ * thread.  It has its own lock, taken inside that of the QP.
  */
 #ifndef UROCE_VERBS_SRQ_H
 #define UROCE_VERBS_SRQ_H
@@ -16,21 +16,21 @@ struct xrc_domain;
 struct uroce_srq {
 	struct verbs_srq base;
 	struct uroce_context *context;
-	struct uroce_pd *pd;	 /* constant; its memory is what the receive requests name */
+	struct uroce_pd *pd;	 /* constant; L_Keys of the receive WQEs are checked against it */
 	unsigned int generation; /* forked.h */
 	struct uroce_belonging belonging;
-	atomic_uint users;	  /* QPs: destroy answers EBUSY while any is left */
-	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */
+	atomic_uint users;	  /* number of QPs: destroy fails with EBUSY while it is not 0 */
+	atomic_uint asyncs_taken; /* number of asynchronous events that the application has read */
 	/* XRC only, constant. */
 	struct uroce_cq *cq;
 	struct uroce_xrcd *xrcd;
 	struct xrc_domain *domain;
 
-	pthread_mutex_t lock; /* all below */
+	pthread_mutex_t lock; /* protects all fields below */
 	struct eng_ring ring;
 	struct uroce_buffer buffer;
 	uint32_t max_sge;
-	uint32_t limit; /* raise an event when fewer requests are left; 0: not armed */
+	uint32_t limit; /* srq_limit: raise an event once fewer WQEs are left; 0: not armed */
 };
 
 static inline struct uroce_srq *to_uroce_srq(struct ibv_srq *srq)
@@ -43,11 +43,11 @@ static inline bool uroce_srq_is_xrc(const struct uroce_srq *srq)
 	return srq->base.srq_type == IBV_SRQT_XRC;
 }
 
-/* The engine's take_receive; sge has room for srq->max_sge.  Never ENG_RQ_DENIED. */
+/* Implements eng_ops.take_receive: ENG_RQ_OK or ENG_RQ_EMPTY.  sge has room for srq->max_sge. */
 enum eng_rq_result uroce_srq_take(struct uroce_srq *srq, struct eng_recv_desc *wqe,
 				  struct eng_sge *sge);
 
-/* One receive request into a ring whose entries have max_sge SGEs; 0, EINVAL or ENOMEM (full). */
+/* Pushes a receive WQE of up to max_sge SGEs.  Returns 0, EINVAL, or ENOMEM if the ring is full. */
 int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr);
 
 #endif

@@ -9,10 +9,10 @@
 #include "verbs/device.h"
 #include "verbs/generation.h"
 
-/* IBA: a Q_Key with this bit in a request stands for that of the queue pair. */
+/* IBA: a Q_Key with this bit in a work request stands for the Q_Key of the QP. */
 #define QKEY_OF_QP 0x80000000u
 
-/* Contexts that have datagram QPs: lists of them and what they hear. */
+/* Protects the list of contexts that have UD QPs, and their listen sets. */
 static pthread_mutex_t listen_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct uroce_context *listeners;
 
@@ -21,11 +21,11 @@ void uroce_ud_forked(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	listen_lock = fresh;
-	/* They are the parent's. */
+	/* Listening is left to the parent. */
 	listeners = NULL;
 }
 
-/* Caller holds listen_lock.  0 or a negative errno. */
+/* Listens on all GIDs of the device.  listen_lock is held.  Returns 0 or a negative errno. */
 static int listen_to_all(struct uroce_context *context, unsigned int worker,
 			 char error[PROGRESS_ERROR_TEXT])
 {
@@ -47,7 +47,7 @@ static int listen_to_all(struct uroce_context *context, unsigned int worker,
 				   error);
 }
 
-/* Caller holds listen_lock. */
+/* Called with listen_lock held. */
 static bool is_listener(const struct uroce_context *context)
 {
 	const struct uroce_context *listener = listeners;
@@ -57,7 +57,7 @@ static bool is_listener(const struct uroce_context *context)
 	return listener;
 }
 
-/* Caller holds listen_lock.  0 or a negative errno. */
+/* Called with listen_lock held.  Returns 0 or a negative errno. */
 static int begin_to_listen(struct uroce_context *context, unsigned int worker,
 			   char error[PROGRESS_ERROR_TEXT])
 {
@@ -104,7 +104,7 @@ void uroce_ud_addresses_changed(void)
 	char text[PROGRESS_ERROR_TEXT];
 
 	pthread_mutex_lock(&listen_lock);
-	/* A queue pair without an address hears nothing until there is one. */
+	/* Without a GID, UD QPs receive nothing until there is one. */
 	for (struct uroce_context *context = listeners; context; context = context->next_listener) {
 		for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
 			if (context->listen[i])

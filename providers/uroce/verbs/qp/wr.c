@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ibv_wr_start() ... ibv_wr_complete(): requests are built in the free slots behind the send
- * queue's head, under the QP's lock, and pushed all together; so an abort has nothing to undo.
- * Errors are remembered and reported by complete, which then posts nothing.
+ * ibv_wr_start() to ibv_wr_complete(), with the QP's lock held: WQEs are built in the free slots
+ * from the head of the SQ on and pushed all together, so that ibv_wr_abort() need not undo
+ * anything.  ibv_wr_complete() returns the first error, and then posts nothing.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ enum {
 		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
 		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
 		    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE,
-	/* Of these. */
+	/* Subsets of SUPPORTED. */
 	SUPPORTED_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 	SUPPORTED_UC = SUPPORTED_UD | IBV_QP_EX_WITH_RDMA_WRITE |
 		       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
@@ -45,7 +45,7 @@ static bool is_atomic(const struct eng_send_wqe *wqe)
 	return wqe->op == ENG_COMPARE_SWAP || wqe->op == ENG_FETCH_ADD;
 }
 
-/* The request that was being built will not be touched again: is it whole? */
+/* Checks that the last WQE begun is complete. */
 static void close_request(struct uroce_qp *qp)
 {
 	const struct eng_send_wqe *wqe = qp->batch.wqe;
@@ -78,7 +78,7 @@ static struct eng_send_wqe *begin(struct ibv_qp_ex *ex, enum eng_op op)
 	qp->batch.wqe = wqe;
 	wqe->wr_id = ex->wr_id;
 	wqe->op = (uint8_t)op;
-	/* Whether the data is inline is said by the function that sets it. */
+	/* The function that sets the data also sets ENG_INLINE. */
 	wqe->flags = (uint8_t)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
 	wqe->sge_count = 0;
 	wqe->length = 0;
@@ -180,7 +180,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		fail(of(ex), error);
 }
 
-/* The value comes with the call, so it is there inline; make_rings() leaves room for it. */
+/* The value is a parameter, so the data is inline; make_rings() reserves space for it. */
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, const void *value)
 {
 	struct eng_send_wqe *wqe = begin(ex, ENG_ATOMIC_WRITE);
@@ -194,7 +194,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, co
 	wqe->flags |= ENG_INLINE;
 }
 
-/* Requests whose data, if any, has come with the call that began them. */
+/* Returns false for operations without data, or whose data is set when they are begun. */
 static bool takes_data(const struct eng_send_wqe *wqe)
 {
 	return wqe->op != ENG_LOCAL_INV && wqe->op != ENG_BIND_MW && wqe->op != ENG_ATOMIC_WRITE;
@@ -335,7 +335,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 		pthread_mutex_unlock(&qp->progress.lock);
 }
 
-/* What a type of queue pair has operations for. */
+/* Operations that a QP type supports. */
 static uint64_t supported(enum eng_qp_type type)
 {
 	switch (type) {

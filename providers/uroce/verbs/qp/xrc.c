@@ -21,14 +21,14 @@ static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xrc_domain *domains;
 
 /*
- * The XRC SRQs of the process by number, which is one more than the place.  Numbers are given out
- * in a circle, so that a peer's stale one meets nothing for a while.
+ * The XRC SRQs of the process by number, which is the index in place plus 1.  Numbers are assigned
+ * cyclically, so that a stale number of a peer stays invalid for a while.
  */
 static struct {
 	pthread_rwlock_t lock;
 	struct uroce_srq **place;
 	uint32_t places; /* a power of two, or 0 */
-	uint32_t next;	 /* to be tried first */
+	uint32_t next;	 /* index to be tried first */
 	uint32_t used;
 } table = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
@@ -46,9 +46,7 @@ void uroce_xrc_fork_child(void)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
 
-	/*
-	 * It may be held by readers that do not exist; a thread that changes it has domains_lock.
-	 */
+	/* Readers that do not exist may hold it.  Writers hold domains_lock, so there are none. */
 	table.lock = fresh;
 	pthread_mutex_unlock(&domains_lock);
 }
@@ -63,7 +61,7 @@ void xrc_domains_unlock(void)
 	pthread_mutex_unlock(&domains_lock);
 }
 
-/* Caller holds domains_lock. */
+/* Called with domains_lock held. */
 static struct xrc_domain *find_domain(struct uroce_device *device, const struct stat *file)
 {
 	struct xrc_domain *domain = domains;
@@ -75,7 +73,7 @@ static struct xrc_domain *find_domain(struct uroce_device *device, const struct 
 	return domain;
 }
 
-/* Caller holds domains_lock. */
+/* Called with domains_lock held. */
 static struct xrc_domain *new_domain(struct uroce_device *device, const struct stat *file)
 {
 	struct xrc_domain *domain = calloc(1, sizeof(*domain));
@@ -94,7 +92,7 @@ static struct xrc_domain *new_domain(struct uroce_device *device, const struct s
 	return domain;
 }
 
-/* Caller holds domains_lock.  With a file: O_CREAT and O_EXCL are as those of open(2). */
+/* Called with domains_lock held.  O_CREAT and O_EXCL have the meaning of open(2). */
 static int get_domain(struct uroce_device *device, int fd, int flags, struct xrc_domain **domain)
 {
 	struct stat file;
@@ -117,7 +115,7 @@ static int get_domain(struct uroce_device *device, int fd, int flags, struct xrc
 	return 0;
 }
 
-/* Caller holds domains_lock. */
+/* Called with domains_lock held. */
 static void put_domain(struct xrc_domain *domain)
 {
 	if (--domain->users)
@@ -171,7 +169,7 @@ int uroce_close_xrcd(struct ibv_xrcd *ibv_xrcd)
 	return 0;
 }
 
-/* Caller holds table.lock for writing.  Numbers stay what they are. */
+/* Grows a full table; numbers do not change.  Called with table.lock held for writing. */
 static int make_room(void)
 {
 	uint32_t places = table.places ? 2 * table.places : FIRST_PLACES;
@@ -227,7 +225,7 @@ int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct i
 	if (error)
 		return error;
 	atomic_fetch_add(&srq->cq->users, 1);
-	/* XRC targets are in the instance. */
+	/* XRC targets belong to worker 0. */
 	uroce_cq_attach(srq->cq, srq->context->progress);
 	atomic_fetch_add(&xrcd->users, 1);
 	return 0;
@@ -258,7 +256,7 @@ void uroce_xrc_remove_srq(struct uroce_srq *srq)
 	atomic_fetch_sub(&srq->xrcd->users, 1);
 }
 
-/* Caller holds table.lock. */
+/* Called with table.lock held. */
 static struct uroce_srq *find(const struct uroce_qp *qp, uint32_t srqn)
 {
 	struct uroce_srq *srq = srqn - 1 < table.places ? table.place[srqn - 1] : NULL;
@@ -285,11 +283,11 @@ void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc)
 	struct eng_wc named = *wc;
 	struct uroce_srq *srq;
 
-	/* A field that only datagrams use tells which SRQ it is, for uroce_cq_forget_srq(). */
+	/* src_qpn, which only datagrams use, has the SRQ number for uroce_cq_forget_srq(). */
 	named.src_qpn = wc->srqn;
 	pthread_rwlock_rdlock(&table.lock);
 	srq = find(qp, wc->srqn);
-	/* Else it has been destroyed since the message began: the completion is not wanted. */
+	/* The SRQ may have been destroyed since the message began; the completion is dropped. */
 	if (srq)
 		uroce_cq_complete(srq->cq, qp->progress.qpn, &named);
 	pthread_rwlock_unlock(&table.lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The insides of an XRC domain: what is behind all ibv_xrcd of one device that were opened with the
- * same file, or behind one that was opened without.
+ * XRC domain: shared by all ibv_xrcd of a device that were opened with the same file, or private to
+ * one that was opened without a file.
  */
 #ifndef UROCE_VERBS_XRC_DOMAIN_H
 #define UROCE_VERBS_XRC_DOMAIN_H
@@ -12,14 +12,14 @@
 
 struct xrc_domain {
 	struct uroce_device *device; /* constant */
-	bool shared;		     /* constant: by file */
+	bool shared;		     /* opened with a file; constant */
 	struct stat file;	     /* constant */
 	/* Under the domains' lock. */
 	struct xrc_domain *next, **link;
-	unsigned int users; /* ibv_xrcd's */
+	unsigned int users; /* number of ibv_xrcd */
 };
 
-/* Only in control calls, with no other lock held. */
+/* The domains' lock.  For control calls, with no other lock held. */
 void xrc_domains_lock(void);
 void xrc_domains_unlock(void);
 

@@ -7,7 +7,7 @@
 #include "xrc.h"
 #include "xrc_domain.h"
 
-/* The target QPs of all domains, by their numbers; under the domains' lock. */
+/* Hash table of the target QPs of all domains, by QPN; under the domains' lock. */
 #define BUCKETS 4096
 static struct uroce_qp *targets[BUCKETS];
 
@@ -25,7 +25,7 @@ static void free_opening(struct xrc_opening *opening, bool inherited)
 	free(opening);
 }
 
-/* The QP is handed to one of its openings: caller holds the domains' lock, and heir is open. */
+/* Moves the QP to the context heir, which is open.  Called with the domains' lock held. */
 static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
 {
 	struct uroce_context *before = qp->context;
@@ -39,8 +39,8 @@ static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
 }
 
 /*
- * Give the QP the context of an opening that has not been ended and is not "leaving".  Returns
- * false if there is none.  Caller holds the domains' lock.
+ * Moves the QP to the context of an opening that has not been stopped and is not leaving.  Returns
+ * false if there is none.  Called with the domains' lock held.
  */
 static bool hand_on(struct uroce_qp *qp, const struct xrc_opening *leaving)
 {
@@ -53,14 +53,14 @@ static bool hand_on(struct uroce_qp *qp, const struct xrc_opening *leaving)
 	return heir;
 }
 
-/* With the last one that has not been ended, the QP is. */
+/* Stops an opening; the QP is stopped with its last one. */
 static void end(struct uroce_belonging *belonging)
 {
 	struct xrc_opening *opening =
 		(struct xrc_opening *)((char *)belonging - offsetof(struct xrc_opening, belonging));
 	struct uroce_qp *qp = opening->qp;
 
-	/* Kept until the QP has ended: another thread may be closing the other openings. */
+	/* Held until the QP is stopped: other threads may be closing the other openings. */
 	xrc_domains_lock();
 	opening->generation = UROCE_ENDED;
 	if (!hand_on(qp, opening) && !uroce_inherited(qp->generation))
@@ -68,7 +68,7 @@ static void end(struct uroce_belonging *belonging)
 	xrc_domains_unlock();
 }
 
-/* Caller holds the domains' lock, so that qp is there. */
+/* Called with the domains' lock held, which keeps qp from being destroyed. */
 static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *context,
 				       struct uroce_xrcd *xrcd, void *qp_context)
 {
@@ -156,7 +156,10 @@ err:
 	return NULL;
 }
 
-/* The opening leaves its QP; was it the last one?  Caller holds the domains' lock. */
+/*
+ * Unlinks opening from its QP, and the QP from the hash table after its last opening; then returns
+ * true.  Called with the domains' lock held.
+ */
 static bool leave(struct xrc_opening *opening)
 {
 	struct uroce_qp *qp = opening->qp, **target = bucket_of(qp->progress.qpn);
@@ -185,7 +188,7 @@ int uroce_xrc_close_opening(struct xrc_opening *opening)
 
 	uroce_belongings_leave(&opening->belonging);
 	xrc_domains_lock();
-	/* The QP must not stay in a context that may be closed: hand it on, or end it. */
+	/* The QP must not remain in a context that may be closed: move it, or stop it. */
 	if (!uroce_inherited(qp->generation) && !hand_on(qp, opening) &&
 	    (qp->openings != opening || opening->next))
 		uroce_qp_end(qp);
