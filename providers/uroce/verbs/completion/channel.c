@@ -71,10 +71,10 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *public)
 }
 
 /*
- * Events deferred until the end of a turn, after its packets have been sent: a thread that an event
- * wakes may post at once, and the peer would receive that message before the ACK of the previous
- * one.  Programs with one channel for two CQs rely on the order that adapters keep.  One list for
- * each worker, under its turn lock.
+ * Events deferred until the end of a progress cycle, after its packets have been sent: a thread
+ * that an event wakes may post at once, and the peer would receive that message before the ACK of
+ * the previous one.  Programs with one channel for two CQs rely on the order that adapters keep.
+ * One list for each worker, under its cycle lock.
  */
 static struct kept_events {
 	unsigned int count;

@@ -426,7 +426,7 @@ static void silence(struct uroce_cq *cq)
 {
 	uroce_moderate_end(cq);
 	if (cq->channel) {
-		/* A turn in progress may have deferred an event of cq. */
+		/* A running progress cycle may have deferred an event of cq. */
 		progress_await_turns();
 		uroce_channel_purge(cq->channel, cq);
 	}
@@ -574,7 +574,7 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	if (atomic_load(&cq->users))
 		return EBUSY;
 	uroce_belongings_leave(&cq->belonging);
-	/* In a forked child the events and the helper thread belong to the parent. */
+	/* In a forked child the events and the progress thread belong to the parent. */
 	if (uroce_inherited(cq->generation)) {
 		uroce_moderate_end(cq);
 	} else {

@@ -72,7 +72,7 @@ static void look_for_backlog(struct uroce_cq *cq)
 		uroce_cq_send_event(cq);
 }
 
-/* Runs in the helper thread, without locks. */
+/* Runs in the progress thread, without locks. */
 static void time_is_up(void *arg)
 {
 	struct uroce_cq *cq = arg;
@@ -142,7 +142,7 @@ void uroce_moderate_end(struct uroce_cq *cq)
 {
 	if (!atomic_load(&cq->moderation.has_timer))
 		return;
-	/* In a forked child the helper thread belongs to the parent, and watches the parent's fd.
+	/* In a forked child the progress thread belongs to the parent, and watches the parent's fd.
 	 */
 	if (!uroce_inherited(cq->generation))
 		progress_unwatch(cq->context->progress, cq->moderation.timer_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Work on QPs that engine callbacks must leave to the helper thread, which an eventfd wakes.  If a
- * CQ overruns, its QPs go to ERR: the overrun is detected inside an engine callback with a QP's
+ * Work on QPs that engine callbacks must leave to the progress thread, which an eventfd wakes.  If
+ * a CQ overruns, its QPs go to ERR: the overrun is detected inside an engine callback with a QP's
  * lock held, where no state may change.
  */
 #ifndef UROCE_VERBS_CQ_OVERRUN_H
@@ -13,7 +13,7 @@
 int uroce_overrun_get(struct progress *progress);
 void uroce_overrun_put(struct progress *progress);
 /*
- * A CQ has overrun, or the path of a QP must be checked (verbs/qp/path_mtu.h): the helper thread
+ * A CQ has overrun, or the path of a QP must be checked (verbs/qp/path_mtu.h): the progress thread
  * visits all QPs.  Allowed inside engine callbacks.
  */
 void uroce_overrun_signal(void);

@@ -50,7 +50,7 @@ static void look_at(struct progress_qp *progress_qp, void *arg)
 	uroce_path_look(to_uroce_qp_of_progress(progress_qp));
 }
 
-/* Runs in the helper thread, without locks. */
+/* Runs in the progress thread, without locks. */
 static void look_at_all(void *arg)
 {
 	uint64_t count;
@@ -119,7 +119,7 @@ void uroce_overrun_signal(void)
 
 	/*
 	 * write() would be a cancellation point.  The call fails only if the counter of the eventfd
-	 * is full, and then the helper thread has been woken already.
+	 * is full, and then the progress thread has been woken already.
 	 */
 	syscall(SYS_write, overrun.fd, &one, sizeof(one));
 }

@@ -315,7 +315,8 @@ static struct progress *choose_worker(const struct uroce_qp *qp)
 	return qp->send_cq ? qp->send_cq->workers.own : qp->context->progress;
 }
 
-/* Assigns the QPN and initialises the engine, under the QP's lock so that no turn uses it yet. */
+/* Assigns the QPN and initialises the engine, under the QP's lock so that no progress cycle uses it
+ * yet. */
 static int start_engine(struct uroce_qp *qp)
 {
 	uint32_t sge = max_recv_sge(qp);

@@ -78,8 +78,8 @@ void uroce_qp_forget_completions(struct uroce_qp *qp);
 /* Common part of create_qp and create_qp_ex; sets attr->cap to the actual capabilities. */
 struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 /*
- * Receives the packets that have arrived for a connected qp, before it is stopped.  Makes a turn,
- * so called without qp->progress.lock.
+ * Receives the packets that have arrived for a connected qp, before it is stopped.  Runs a progress
+ * cycle, so called without qp->progress.lock.
  */
 void uroce_qp_take_in(struct uroce_qp *qp);
 /*
