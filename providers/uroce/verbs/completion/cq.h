@@ -39,8 +39,7 @@ struct uroce_cq {
 	atomic_bool dead;    /* set on overrun: no CQEs are stored or returned any more */
 	atomic_bool mourned; /* the overrun has been reported on stderr */
 	atomic_uint users;   /* number of QP queues and XRC SRQs that complete into the CQ */
-	/* Number of events that the application has read: completion events, asynchronous events.
-	 */
+	/* Numbers of events that the application has read. */
 	atomic_uint events_taken, asyncs_taken;
 	unsigned int generation; /* forked.h */
 	struct uroce_belonging belonging;

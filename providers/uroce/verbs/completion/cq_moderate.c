@@ -142,8 +142,7 @@ void uroce_moderate_end(struct uroce_cq *cq)
 {
 	if (!atomic_load(&cq->moderation.has_timer))
 		return;
-	/* In a forked child the progress thread belongs to the parent, and watches the parent's fd.
-	 */
+	/* In a forked child the progress thread and the fd that it watches are the parent's. */
 	if (!uroce_inherited(cq->generation))
 		progress_unwatch(cq->context->progress, cq->moderation.timer_fd);
 	close(cq->moderation.timer_fd);

@@ -13,8 +13,7 @@ struct uroce_cq;
 
 struct uroce_cq_workers {
 	struct progress *own; /* constant */
-	/* Other workers whose QPs complete into the CQ, bit n for worker n.  Read without a lock.
-	 */
+	/* Set of other workers whose QPs complete into the CQ (bit n: worker n).  No lock. */
 	_Atomic uint32_t others;
 	/* Number of attached QPs and XRC SRQs by worker; under the CQ's lock. */
 	uint32_t users[PROGRESS_WORKERS];

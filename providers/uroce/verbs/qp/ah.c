@@ -12,8 +12,7 @@
 #include "verbs/ops.h"
 
 enum {
-	/* Replaces 0 and 1, which programs made for one subnet leave set: no router forwards them.
-	 */
+	/* Replaces hop limits 0 and 1, which programs leave set and no router forwards. */
 	DEFAULT_HOP_LIMIT = 64,
 };
 

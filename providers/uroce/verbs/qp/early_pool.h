@@ -10,8 +10,7 @@
 
 /* Creates the pool if there is none.  If that fails, early_pool_take() returns NULL. */
 void early_pool_open(void);
-/* Takes and returns a block of eng_ooo_packet_bytes() bytes, aligned to 64; NULL if none is free.
- */
+/* Take and return a block of eng_ooo_packet_bytes() bytes, aligned to 64; NULL: none is free. */
 void *early_pool_take(void);
 void early_pool_give_back(void *block);
 

@@ -198,8 +198,7 @@ static int refuse(int error)
 
 inline void uroce_sends_pushed(struct uroce_qp *qp)
 {
-	/* In ERR and SQE, requests are accepted and complete with IBV_WC_WR_FLUSH_ERR (rule S13).
-	 */
+	/* In ERR and SQE, requests are accepted and flushed (rule S13). */
 	switch (eng_qp_state(qp->progress.engine)) {
 	case ENG_ERR:
 	case ENG_SQE:

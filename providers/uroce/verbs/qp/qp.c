@@ -315,8 +315,7 @@ static struct progress *choose_worker(const struct uroce_qp *qp)
 	return qp->send_cq ? qp->send_cq->workers.own : qp->context->progress;
 }
 
-/* Assigns the QPN and initialises the engine, under the QP's lock so that no progress cycle uses it
- * yet. */
+/* Assigns the QPN and creates the engine, under the QP's lock so that no cycle uses it yet. */
 static int start_engine(struct uroce_qp *qp)
 {
 	uint32_t sge = max_recv_sge(qp);
@@ -538,8 +537,7 @@ void uroce_qp_free(struct uroce_qp *qp)
 		uroce_async_await(&qp->base.qp.mutex, &qp->base.qp.cond,
 				  &qp->base.qp.events_completed, &qp->asyncs_taken);
 	}
-	/* A QP created later may have the same address, but must not get the windows of this one.
-	 */
+	/* A later QP may get the same address, but must not get the windows of this one. */
 	if (qp->has_windows)
 		key_table_unbind_user(qp);
 	free_rings(qp);
