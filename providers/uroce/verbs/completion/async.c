@@ -40,7 +40,7 @@ void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, 
 	pthread_mutex_unlock(&context->async_lock);
 }
 
-static bool is_about(const void *record, const void *element)
+static bool event_has_element(const void *record, const void *element)
 {
 	const struct ib_uverbs_async_event_desc *event = record;
 
@@ -53,7 +53,8 @@ void uroce_async_purge(struct uroce_context *context, void *element)
 	pthread_mutex_lock(&context->async_lock);
 	if (context->async_write_fd >= 0)
 		event_pipe_purge(context->base.context.async_fd, context->async_write_fd,
-				 sizeof(struct ib_uverbs_async_event_desc), is_about, element);
+				 sizeof(struct ib_uverbs_async_event_desc), event_has_element,
+				 element);
 	pthread_mutex_unlock(&context->async_lock);
 }
 

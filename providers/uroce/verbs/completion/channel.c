@@ -16,7 +16,7 @@
 #include "event_pipe.h"
 
 enum {
-	MAX_KEPT = 64,
+	MAX_DEFERRED = 64,
 };
 
 static struct uroce_comp_channel *to_uroce_channel(struct ibv_comp_channel *channel)
@@ -76,15 +76,15 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *public)
  * the previous one.  Programs with one channel for two CQs rely on the order that adapters keep.
  * One list for each worker, under its cycle lock.
  */
-static struct kept_events {
+static struct deferred_events {
 	unsigned int count;
 	struct {
 		struct uroce_comp_channel *channel;
 		struct uroce_cq *cq;
-	} event[MAX_KEPT];
-} kept_events[PROGRESS_WORKERS];
+	} event[MAX_DEFERRED];
+} deferred_events[PROGRESS_WORKERS];
 
-static struct uroce_cq *cq_of(struct uroce_unwritten *unwritten)
+static struct uroce_cq *cq_of_pending(struct uroce_unwritten *unwritten)
 {
 	return (struct uroce_cq *)((char *)unwritten - offsetof(struct uroce_cq, unwritten));
 }
@@ -97,7 +97,7 @@ static bool write_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 	return event_pipe_push(channel->write_fd, &record, sizeof(record)) != ENOBUFS;
 }
 
-static void enlist(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
+static void add_pending(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
 {
 	if (unwritten->count++)
 		return;
@@ -106,7 +106,7 @@ static void enlist(struct uroce_comp_channel *channel, struct uroce_unwritten *u
 	channel->last_unwritten = &unwritten->next;
 }
 
-static void delist(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
+static void remove_pending(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
 {
 	struct uroce_unwritten **from = &channel->first_unwritten;
 
@@ -121,33 +121,33 @@ static void delist(struct uroce_comp_channel *channel, struct uroce_unwritten *u
 }
 
 /* Writes pending events until the pipe is full; CQs in the order of their oldest pending event. */
-static void write_unwritten(struct uroce_comp_channel *channel)
+static void write_pending(struct uroce_comp_channel *channel)
 {
 	struct uroce_unwritten *first;
 
 	while ((first = channel->first_unwritten)) {
-		if (!write_event(channel, cq_of(first)))
+		if (!write_event(channel, cq_of_pending(first)))
 			return;
 		if (first->count > 1)
 			first->count--;
 		else
-			delist(channel, first);
+			remove_pending(channel, first);
 	}
 	atomic_store(&channel->behind, false);
 }
 
-static void push_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
+static void send_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
 	/* Pending events go first; otherwise later ones would starve them. */
 	if (channel->first_unwritten || !write_event(channel, cq)) {
-		enlist(channel, &cq->unwritten);
+		add_pending(channel, &cq->unwritten);
 		/*
 		 * Set the flag for readers, then try again.  If the pipe is still full, an unread
 		 * event in it will be read later, and its reader sees the flag.
 		 */
 		atomic_store(&channel->behind, true);
-		write_unwritten(channel);
+		write_pending(channel);
 	}
 	pthread_mutex_unlock(&channel->lock);
 }
@@ -157,45 +157,45 @@ void uroce_channel_read(struct uroce_comp_channel *channel)
 	if (!atomic_load(&channel->behind))
 		return;
 	pthread_mutex_lock(&channel->lock);
-	write_unwritten(channel);
+	write_pending(channel);
 	pthread_mutex_unlock(&channel->lock);
 }
 
 void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	int worker = progress_turn_worker();
-	struct kept_events *kept = worker < 0 ? NULL : &kept_events[worker];
+	struct deferred_events *deferred = worker < 0 ? NULL : &deferred_events[worker];
 
-	if (!kept || kept->count == MAX_KEPT) {
-		push_event(channel, cq);
+	if (!deferred || deferred->count == MAX_DEFERRED) {
+		send_event(channel, cq);
 		return;
 	}
-	kept->event[kept->count].channel = channel;
-	kept->event[kept->count].cq = cq;
-	kept->count++;
+	deferred->event[deferred->count].channel = channel;
+	deferred->event[deferred->count].cq = cq;
+	deferred->count++;
 }
 
-static __attribute__((noinline)) void push_kept(struct kept_events *kept)
+static __attribute__((noinline)) void send_deferred(struct deferred_events *deferred)
 {
-	for (unsigned int i = 0; i < kept->count; i++)
-		push_event(kept->event[i].channel, kept->event[i].cq);
-	kept->count = 0;
+	for (unsigned int i = 0; i < deferred->count; i++)
+		send_event(deferred->event[i].channel, deferred->event[i].cq);
+	deferred->count = 0;
 }
 
 void uroce_channel_turn_over(unsigned int worker)
 {
-	if (kept_events[worker].count)
-		push_kept(&kept_events[worker]);
+	if (deferred_events[worker].count)
+		send_deferred(&deferred_events[worker]);
 }
 
 void uroce_channel_forked(void)
 {
 	/* The parent writes its deferred events. */
 	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++)
-		kept_events[i].count = 0;
+		deferred_events[i].count = 0;
 }
 
-static bool is_about(const void *record, const void *cq)
+static bool event_has_cq(const void *record, const void *cq)
 {
 	const struct ib_uverbs_comp_event_desc *event = record;
 
@@ -205,9 +205,9 @@ static bool is_about(const void *record, const void *cq)
 void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
-	delist(channel, &cq->unwritten);
+	remove_pending(channel, &cq->unwritten);
 	event_pipe_purge(channel->base.fd, channel->write_fd,
-			 sizeof(struct ib_uverbs_comp_event_desc), is_about, &cq->base.cq);
-	write_unwritten(channel);
+			 sizeof(struct ib_uverbs_comp_event_desc), event_has_cq, &cq->base.cq);
+	write_pending(channel);
 	pthread_mutex_unlock(&channel->lock);
 }

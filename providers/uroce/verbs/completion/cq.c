@@ -72,12 +72,12 @@ static enum ibv_wc_opcode opcode_of(const struct eng_wc *wc)
  */
 static uint8_t service_level(const struct eng_wc *wc)
 {
-	enum { CAME_BY_IPV6 = 1, CAME_BY_IPV4 = 2 };
+	enum { NETWORK_IPV6 = 1, NETWORK_IPV4 = 2 };
 
-	return wc->ipv6 ? CAME_BY_IPV6 : CAME_BY_IPV4;
+	return wc->ipv6 ? NETWORK_IPV6 : NETWORK_IPV4;
 }
 
-static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
+static void fill_wc(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 {
 	to->wr_id = wc->wr_id;
 	to->status = (enum ibv_wc_status)wc->status;
@@ -97,7 +97,7 @@ static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 }
 
 /* Returns true if ring index index is later than other. */
-static bool is_behind(uint32_t index, uint32_t other)
+static bool is_after(uint32_t index, uint32_t other)
 {
 	return (int32_t)(index - other) > 0;
 }
@@ -108,9 +108,9 @@ static void set_tail(struct uroce_cq *cq, uint32_t tail)
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
 	if (!cq->channel)
 		return;
-	if (is_behind(tail, cq->told))
+	if (is_after(tail, cq->told))
 		cq->told = tail;
-	if (is_behind(tail, cq->solicited))
+	if (is_after(tail, cq->solicited))
 		cq->solicited = tail;
 }
 
@@ -130,7 +130,7 @@ void uroce_cq_send_event(struct uroce_cq *cq)
 }
 
 /* Sends or defers the event of a completion.  Called with cq->lock held. */
-static void notify(struct uroce_cq *cq, bool solicited)
+static void send_or_defer_event(struct uroce_cq *cq, bool solicited)
 {
 	if (cq->notify == UROCE_NOTIFY_SOLICITED && !solicited)
 		return;
@@ -139,7 +139,7 @@ static void notify(struct uroce_cq *cq, bool solicited)
 }
 
 /* Called with cq->lock held. */
-static void die(struct uroce_cq *cq)
+static void set_overrun(struct uroce_cq *cq)
 {
 	atomic_store(&cq->dead, true);
 	uroce_async_event(cq->context, IBV_EVENT_CQ_ERR, &cq->base.cq);
@@ -152,12 +152,12 @@ static bool is_solicited(const struct eng_wc *wc)
 }
 
 /* The ring is full: drops the oldest CQE if overruns are ignored; else fails the CQ. */
-static __attribute__((noinline)) bool has_room(struct uroce_cq *cq, uint32_t tail)
+static __attribute__((noinline)) bool handle_full_ring(struct uroce_cq *cq, uint32_t tail)
 {
 	if (cq->ignores_overrun)
 		set_tail(cq, tail + 1);
 	else
-		die(cq);
+		set_overrun(cq);
 	return cq->ignores_overrun;
 }
 
@@ -170,20 +170,20 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 
 	/* Completions after an overrun are dropped. */
 	if (!atomic_load_explicit(&cq->dead, memory_order_relaxed) &&
-	    (head - tail <= cq->mask || has_room(cq, tail))) {
-		fill(&cq->ring[head & cq->mask], qpn, wc);
+	    (head - tail <= cq->mask || handle_full_ring(cq, tail))) {
+		fill_wc(&cq->ring[head & cq->mask], qpn, wc);
 		if (cq->stamps)
 			cq->stamps[head & cq->mask] = progress_now();
 		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 		if (is_solicited(wc))
 			cq->solicited = head + 1;
 		if (cq->notify != UROCE_NOTIFY_NONE)
-			notify(cq, is_solicited(wc));
+			send_or_defer_event(cq, is_solicited(wc));
 	}
 	pthread_mutex_unlock(&cq->lock);
 }
 
-static bool is_of_qp(const struct ibv_wc *wc, uint32_t qpn)
+static bool wc_is_of_qp(const struct ibv_wc *wc, uint32_t qpn)
 {
 	return wc->qp_num == qpn;
 }
@@ -192,25 +192,25 @@ static bool is_of_qp(const struct ibv_wc *wc, uint32_t qpn)
  * Receives of an XRC SRQ have its number in src_qp, see uroce_xrc_complete(); datagrams have a QPN
  * there, and only they have a GRH.
  */
-static bool is_of_srq(const struct ibv_wc *wc, uint32_t srqn)
+static bool wc_is_of_srq(const struct ibv_wc *wc, uint32_t srqn)
 {
 	return wc->src_qp == srqn && !(wc->wc_flags & IBV_WC_GRH);
 }
 
-static void forget(struct uroce_cq *cq, bool (*is_of)(const struct ibv_wc *wc, uint32_t number),
-		   uint32_t number)
+static void clean_ring(struct uroce_cq *cq,
+		       bool (*matches)(const struct ibv_wc *wc, uint32_t number), uint32_t number)
 {
 	pthread_mutex_lock(&cq->lock);
 
-	uint32_t head = atomic_load(&cq->head), kept = atomic_load(&cq->tail);
+	uint32_t head = atomic_load(&cq->head), new_head = atomic_load(&cq->tail);
 	uint32_t told = cq->told, solicited = cq->solicited;
 
-	for (uint32_t i = kept; i != head; i++) {
-		uint32_t from = i & cq->mask, to = kept & cq->mask;
+	for (uint32_t i = new_head; i != head; i++) {
+		uint32_t from = i & cq->mask, to = new_head & cq->mask;
 
-		if (is_of(&cq->ring[from], number)) {
-			told -= is_behind(cq->told, i);
-			solicited -= is_behind(cq->solicited, i);
+		if (matches(&cq->ring[from], number)) {
+			told -= is_after(cq->told, i);
+			solicited -= is_after(cq->solicited, i);
 			continue;
 		}
 		if (from != to) {
@@ -218,9 +218,9 @@ static void forget(struct uroce_cq *cq, bool (*is_of)(const struct ibv_wc *wc, u
 			if (cq->stamps)
 				cq->stamps[to] = cq->stamps[from];
 		}
-		kept++;
+		new_head++;
 	}
-	atomic_store(&cq->head, kept);
+	atomic_store(&cq->head, new_head);
 	cq->told = told;
 	cq->solicited = solicited;
 	pthread_mutex_unlock(&cq->lock);
@@ -228,12 +228,12 @@ static void forget(struct uroce_cq *cq, bool (*is_of)(const struct ibv_wc *wc, u
 
 void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
 {
-	forget(cq, is_of_qp, qpn);
+	clean_ring(cq, wc_is_of_qp, qpn);
 }
 
 void uroce_cq_forget_srq(struct uroce_cq *cq, uint32_t srqn)
 {
-	forget(cq, is_of_srq, srqn);
+	clean_ring(cq, wc_is_of_srq, srqn);
 }
 
 /* Without cq->lock, so that threads that poll an empty CQ do not delay those that fill it. */
@@ -243,22 +243,22 @@ static bool is_empty(const struct uroce_cq *cq)
 	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
-static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct ibv_wc *wc,
-					  uint64_t *stamps)
+static __attribute__((noinline)) int poll_ring(struct uroce_cq *cq, int count, struct ibv_wc *wc,
+					       uint64_t *stamps)
 {
 	struct progress *worker;
 	uint32_t others;
-	int taken = 0;
+	int polled = 0;
 
 	pthread_mutex_lock(&cq->lock);
 
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	for (; taken < count && tail != head; taken++, tail++) {
-		wc[taken] = cq->ring[tail & cq->mask];
+	for (; polled < count && tail != head; polled++, tail++) {
+		wc[polled] = cq->ring[tail & cq->mask];
 		if (stamps)
-			stamps[taken] = cq->stamps ? cq->stamps[tail & cq->mask] : 0;
+			stamps[polled] = cq->stamps ? cq->stamps[tail & cq->mask] : 0;
 	}
 	set_tail(cq, tail);
 	pthread_mutex_unlock(&cq->lock);
@@ -267,32 +267,32 @@ static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct
 	do
 		progress_await_answers(worker);
 	while ((worker = uroce_workers_next(&others)));
-	return taken;
+	return polled;
 }
 
 int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
 {
-	return is_empty(cq) ? 0 : take(cq, count, wc, stamps);
+	return is_empty(cq) ? 0 : poll_ring(cq, count, wc, stamps);
 }
 
 /* Makes progress, since the CQ was empty, and polls again. */
-static __attribute__((noinline)) int poll_in_vain(struct uroce_cq *cq, int count, struct ibv_wc *wc,
-						  uint64_t *stamps)
+static __attribute__((noinline)) int poll_empty(struct uroce_cq *cq, int count, struct ibv_wc *wc,
+						uint64_t *stamps)
 {
 	struct progress *worker = cq->workers.own;
 	uint32_t others = uroce_cq_others(&cq->workers);
-	int before;
+	int saved_errno;
 
 	if (count <= 0)
 		return 0;
 	if (atomic_load_explicit(&cq->dead, memory_order_relaxed))
 		return -1;
 	/* The system calls set errno to EAGAIN if no packet has arrived. */
-	before = errno;
+	saved_errno = errno;
 	do
 		progress_poll(worker);
 	while ((worker = uroce_workers_next(&others)));
-	errno = before;
+	errno = saved_errno;
 	return uroce_cq_take(cq, count, wc, stamps);
 }
 
@@ -300,20 +300,20 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 {
 	struct progress *worker = cq->workers.own;
 	uint32_t others = uroce_cq_others(&cq->workers);
-	int taken;
+	int polled;
 
 	if (uroce_inherited(cq->generation))
 		return 0;
 	if (is_empty(cq))
-		return poll_in_vain(cq, count, wc, stamps);
-	taken = take(cq, count, wc, stamps);
-	if (taken > 0) {
+		return poll_empty(cq, count, wc, stamps);
+	polled = poll_ring(cq, count, wc, stamps);
+	if (polled > 0) {
 		do
 			progress_polled(worker);
 		while ((worker = uroce_workers_next(&others)));
 	}
 	/* Another thread may have polled the CQEs. */
-	return taken ? taken : poll_in_vain(cq, count, wc, stamps);
+	return polled ? polled : poll_empty(cq, count, wc, stamps);
 }
 
 int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
@@ -323,11 +323,11 @@ int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 
 bool uroce_cq_has_backlog(const struct uroce_cq *cq)
 {
-	uint32_t end = cq->notify == UROCE_NOTIFY_ANY
-			       ? atomic_load_explicit(&cq->head, memory_order_relaxed)
-			       : cq->solicited;
+	uint32_t last = cq->notify == UROCE_NOTIFY_ANY
+				? atomic_load_explicit(&cq->head, memory_order_relaxed)
+				: cq->solicited;
 
-	return cq->notify != UROCE_NOTIFY_NONE && is_behind(end, cq->told);
+	return cq->notify != UROCE_NOTIFY_NONE && is_after(last, cq->told);
 }
 
 /*
@@ -335,12 +335,12 @@ bool uroce_cq_has_backlog(const struct uroce_cq *cq)
  * know whether they arrived before the CQ was armed or after (decisions/completion-events.md).
  * Called with cq->lock held; cq is armed.
  */
-static void notify_of_backlog(struct uroce_cq *cq)
+static void notify_existing(struct uroce_cq *cq)
 {
 	if (!cq->channel || cq->moderation.waiting || !uroce_cq_has_backlog(cq))
 		return;
 	if (cq->moderation.period || !atomic_load(&cq->moderation.has_timer))
-		notify(cq, true);
+		send_or_defer_event(cq, true);
 	else
 		uroce_moderate_backlog(cq);
 }
@@ -353,7 +353,7 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 
 	if (uroce_inherited(cq->generation))
 		return EIO;
-	/* If the timer cannot be created, notify_of_backlog() sends the event at once. */
+	/* If the timer cannot be created, notify_existing() sends the event at once. */
 	if (cq->channel && !atomic_load(&cq->moderation.has_timer) &&
 	    atomic_load(&cq->head) != atomic_load(&cq->tail))
 		uroce_moderate_prepare(cq);
@@ -363,7 +363,7 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 		cq->notify = UROCE_NOTIFY_ANY;
 	else if (cq->notify == UROCE_NOTIFY_NONE)
 		cq->notify = UROCE_NOTIFY_SOLICITED;
-	notify_of_backlog(cq);
+	notify_existing(cq);
 	others = uroce_cq_others(&cq->workers);
 	pthread_mutex_unlock(&cq->lock);
 	do
@@ -422,7 +422,7 @@ void uroce_cq_fini(struct uroce_cq *cq)
 }
 
 /* After return cq raises no more events, and its unread events have been removed. */
-static void silence(struct uroce_cq *cq)
+static void stop_events(struct uroce_cq *cq)
 {
 	uroce_moderate_end(cq);
 	if (cq->channel) {
@@ -434,12 +434,12 @@ static void silence(struct uroce_cq *cq)
 	uroce_overrun_put(cq->context->progress);
 }
 
-static void end(struct uroce_belonging *belonging)
+static void stop_cq(struct uroce_belonging *belonging)
 {
 	struct uroce_cq *cq =
 		(struct uroce_cq *)((char *)belonging - offsetof(struct uroce_cq, belonging));
 
-	silence(cq);
+	stop_events(cq);
 	cq->generation = UROCE_ENDED;
 }
 
@@ -478,7 +478,7 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	cq->base.cq.cqe = (int)entries;
 	if (cq->pd)
 		uroce_pd_use(cq->pd);
-	uroce_belongings_enter(&cq->belonging, BELONGING_CQ, cq->context, end);
+	uroce_belongings_enter(&cq->belonging, BELONGING_CQ, cq->context, stop_cq);
 	return cq;
 
 err_fini:
@@ -505,7 +505,7 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
 	uint32_t entries = uroce_cq_entries(cqe);
-	struct uroce_cq fresh = { .pd = cq->pd };
+	struct uroce_cq resized = { .pd = cq->pd };
 	struct uroce_buffer old_buffer;
 	int error;
 
@@ -513,7 +513,7 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 		return EINVAL;
 	if (uroce_inherited(cq->generation))
 		return EIO;
-	error = uroce_cq_init(&fresh, entries, cq->stamps);
+	error = uroce_cq_init(&resized, entries, cq->stamps);
 	if (error)
 		return error;
 
@@ -523,24 +523,24 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 
 	if (used > (uint32_t)cqe) {
 		pthread_mutex_unlock(&cq->lock);
-		uroce_cq_fini(&fresh);
+		uroce_cq_fini(&resized);
 		return EINVAL;
 	}
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
-		fresh.ring[i & fresh.mask] = cq->ring[i & cq->mask];
+		resized.ring[i & resized.mask] = cq->ring[i & cq->mask];
 		if (cq->stamps)
-			fresh.stamps[i & fresh.mask] = cq->stamps[i & cq->mask];
+			resized.stamps[i & resized.mask] = cq->stamps[i & cq->mask];
 	}
 	old_buffer = cq->buffer;
-	cq->buffer = fresh.buffer;
-	cq->ring = fresh.ring;
-	cq->stamps = fresh.stamps;
-	cq->mask = fresh.mask;
+	cq->buffer = resized.buffer;
+	cq->ring = resized.ring;
+	cq->stamps = resized.stamps;
+	cq->mask = resized.mask;
 	cq->base.cq.cqe = (int)entries;
 	pthread_mutex_unlock(&cq->lock);
 
-	fresh.buffer = old_buffer;
-	uroce_cq_fini(&fresh);
+	resized.buffer = old_buffer;
+	uroce_cq_fini(&resized);
 	return 0;
 }
 
@@ -555,7 +555,7 @@ void uroce_cq_event(struct ibv_cq *ibv_cq)
 }
 
 /* Waits until the application has acknowledged all events that it has read. */
-static void wait_for_acks(struct uroce_cq *cq)
+static void wait_for_event_acks(struct uroce_cq *cq)
 {
 	struct ibv_cq *base = &cq->base.cq;
 
@@ -578,8 +578,8 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	if (uroce_inherited(cq->generation)) {
 		uroce_moderate_end(cq);
 	} else {
-		silence(cq);
-		wait_for_acks(cq);
+		stop_events(cq);
+		wait_for_event_acks(cq);
 	}
 	uroce_cq_fini(cq);
 	if (cq->pd)

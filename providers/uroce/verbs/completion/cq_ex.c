@@ -21,24 +21,24 @@ static uint64_t wallclock_offset(void)
 	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - progress_now();
 }
 
-static struct uroce_cq *of(struct ibv_cq_ex *cq)
+static struct uroce_cq *to_cq(struct ibv_cq_ex *cq)
 {
 	return (struct uroce_cq *)cq;
 }
 
-static void show(struct uroce_cq *cq)
+static void set_current(struct uroce_cq *cq)
 {
 	cq->base.cq_ex.wr_id = cq->current.wr_id;
 	cq->base.cq_ex.status = cq->current.status;
 }
 
-static void begin_poll(struct uroce_cq *cq)
+static void lock_poll(struct uroce_cq *cq)
 {
 	if (!cq->single_threaded)
 		pthread_mutex_lock(&cq->poll_lock);
 }
 
-static void finish_poll(struct uroce_cq *cq)
+static void unlock_poll(struct uroce_cq *cq)
 {
 	if (!cq->single_threaded)
 		pthread_mutex_unlock(&cq->poll_lock);
@@ -46,119 +46,120 @@ static void finish_poll(struct uroce_cq *cq)
 
 static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 {
-	struct uroce_cq *cq = of(current);
-	int taken;
+	struct uroce_cq *cq = to_cq(current);
+	int polled;
 
 	if (attr->comp_mask)
 		return UROCE_ANSWER(EINVAL);
 	if (uroce_inherited(cq->generation))
 		return ENOENT;
-	begin_poll(cq);
-	taken = uroce_cq_poll(cq, 1, &cq->current, &cq->current_stamp);
-	if (taken == 1) {
-		show(cq);
+	lock_poll(cq);
+	polled = uroce_cq_poll(cq, 1, &cq->current, &cq->current_stamp);
+	if (polled == 1) {
+		set_current(cq);
 		return 0;
 	}
 	/* The application calls end_poll only if start_poll succeeds. */
-	finish_poll(cq);
+	unlock_poll(cq);
 	/* An empty CQ leaves errno as it is. */
-	return taken ? UROCE_ANSWER(EIO) : ENOENT;
+	return polled ? UROCE_ANSWER(EIO) : ENOENT;
 }
 
 static int next_poll(struct ibv_cq_ex *current)
 {
-	struct uroce_cq *cq = of(current);
+	struct uroce_cq *cq = to_cq(current);
 
 	if (uroce_cq_take(cq, 1, &cq->current, &cq->current_stamp) != 1)
 		return ENOENT;
-	show(cq);
+	set_current(cq);
 	return 0;
 }
 
 static void end_poll(struct ibv_cq_ex *current)
 {
-	finish_poll(of(current));
+	unlock_poll(to_cq(current));
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *current)
 {
-	return of(current)->current.opcode;
+	return to_cq(current)->current.opcode;
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *current)
 {
-	return of(current)->current.vendor_err;
+	return to_cq(current)->current.vendor_err;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *current)
 {
-	return of(current)->current.byte_len;
+	return to_cq(current)->current.byte_len;
 }
 
 static __be32 read_imm_data(struct ibv_cq_ex *current)
 {
-	return of(current)->current.imm_data;
+	return to_cq(current)->current.imm_data;
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *current)
 {
-	return of(current)->current.qp_num;
+	return to_cq(current)->current.qp_num;
 }
 
 static uint32_t read_src_qp(struct ibv_cq_ex *current)
 {
-	return of(current)->current.src_qp;
+	return to_cq(current)->current.src_qp;
 }
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *current)
 {
-	return of(current)->current.wc_flags;
+	return to_cq(current)->current.wc_flags;
 }
 
 static uint32_t read_slid(struct ibv_cq_ex *current)
 {
-	return of(current)->current.slid;
+	return to_cq(current)->current.slid;
 }
 
 static uint8_t read_sl(struct ibv_cq_ex *current)
 {
-	return of(current)->current.sl;
+	return to_cq(current)->current.sl;
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *current)
 {
-	return of(current)->current.dlid_path_bits;
+	return to_cq(current)->current.dlid_path_bits;
 }
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *current)
 {
-	return of(current)->current_stamp;
+	return to_cq(current)->current_stamp;
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *current)
 {
-	return of(current)->current_stamp + wallclock_offset();
+	return to_cq(current)->current_stamp + wallclock_offset();
 }
 
 enum {
-	TIMES = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
-	WC_FLAGS = IBV_WC_STANDARD_FLAGS | TIMES,
+	WC_TIMESTAMPS =
+		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	SUPPORTED_WC_FLAGS = IBV_WC_STANDARD_FLAGS | WC_TIMESTAMPS,
 };
 
 /* Returns 0, EINVAL or EOPNOTSUPP. */
-static int read_options(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
-			struct uroce_cq_options *options)
+static int parse_init_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+			   struct uroce_cq_options *options)
 {
 	const uint32_t masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	const uint32_t known =
 		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 
-	if ((attr->comp_mask & ~masks) || (attr->wc_flags & ~(uint64_t)WC_FLAGS) ||
+	if ((attr->comp_mask & ~masks) || (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS) ||
 	    (flags & ~known))
 		return EOPNOTSUPP;
 	*options = (struct uroce_cq_options){
-		.stamps = attr->wc_flags & TIMES,
+		.stamps = attr->wc_flags & WC_TIMESTAMPS,
 		.ignores_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
 		.single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
 	};
@@ -180,7 +181,7 @@ struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	struct uroce_cq_options options;
 	struct ibv_cq_ex *ex;
 	struct uroce_cq *cq;
-	int error = read_options(context, attr, &options);
+	int error = parse_init_attr(context, attr, &options);
 
 	if (error) {
 		errno = error;
@@ -204,7 +205,7 @@ struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
-	if (attr->wc_flags & TIMES) {
+	if (attr->wc_flags & WC_TIMESTAMPS) {
 		ex->read_completion_ts = read_completion_ts;
 		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
 	}

@@ -13,7 +13,7 @@
  * Time after arming within which a program that arms and then polls has polled, unless it was
  * preempted.  A program that leaves CQEs in the CQ gets its event this much later.
  */
-#define BACKLOG_US 1000
+#define MISSED_EVENT_DELAY_US 1000
 
 static void set_timer(const struct uroce_moderation *moderation, uint32_t microseconds)
 {
@@ -38,7 +38,7 @@ bool uroce_moderate_wait(struct uroce_moderation *moderation)
 }
 
 /* Sends the deferred event, if there is one.  Called with cq->lock held. */
-static void release(struct uroce_cq *cq)
+static void send_deferred_event(struct uroce_cq *cq)
 {
 	if (!cq->moderation.waiting)
 		return;
@@ -54,11 +54,11 @@ void uroce_moderate_backlog(struct uroce_cq *cq)
 	if (moderation->looks_for_backlog)
 		return;
 	moderation->looks_for_backlog = true;
-	set_timer(moderation, BACKLOG_US);
+	set_timer(moderation, MISSED_EVENT_DELAY_US);
 }
 
 /* Called with cq->lock held. */
-static void look_for_backlog(struct uroce_cq *cq)
+static void check_missed_event(struct uroce_cq *cq)
 {
 	if (!cq->moderation.looks_for_backlog)
 		return;
@@ -66,27 +66,27 @@ static void look_for_backlog(struct uroce_cq *cq)
 	if (cq->moderation.waiting || !uroce_cq_has_backlog(cq))
 		return;
 	/* The timer may have been set when the CQ was armed an earlier time. */
-	if (progress_now() - cq->moderation.armed_at < BACKLOG_US * UINT64_C(500))
+	if (progress_now() - cq->moderation.armed_at < MISSED_EVENT_DELAY_US * UINT64_C(500))
 		uroce_moderate_backlog(cq);
 	else
 		uroce_cq_send_event(cq);
 }
 
 /* Runs in the progress thread, without locks. */
-static void time_is_up(void *arg)
+static void handle_timer(void *arg)
 {
 	struct uroce_cq *cq = arg;
-	uint64_t times;
+	uint64_t expirations;
 
-	if (read(cq->moderation.timer_fd, &times, sizeof(times)) != sizeof(times))
+	if (read(cq->moderation.timer_fd, &expirations, sizeof(expirations)) != sizeof(expirations))
 		return;
 	pthread_mutex_lock(&cq->lock);
-	release(cq);
-	look_for_backlog(cq);
+	send_deferred_event(cq);
+	check_missed_event(cq);
 	pthread_mutex_unlock(&cq->lock);
 }
 
-static int make_timer(struct uroce_cq *cq)
+static int create_timer(struct uroce_cq *cq)
 {
 	struct uroce_moderation *moderation = &cq->moderation;
 	int error = 0;
@@ -96,7 +96,7 @@ static int make_timer(struct uroce_cq *cq)
 	moderation->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (moderation->timer_fd < 0)
 		return errno;
-	error = -progress_watch(cq->context->progress, moderation->timer_fd, time_is_up, cq);
+	error = -progress_watch(cq->context->progress, moderation->timer_fd, handle_timer, cq);
 	if (error)
 		close(moderation->timer_fd);
 	atomic_store(&moderation->has_timer, !error);
@@ -109,7 +109,7 @@ int uroce_moderate_prepare(struct uroce_cq *cq)
 	int error;
 
 	pthread_mutex_lock(&lock);
-	error = make_timer(cq);
+	error = create_timer(cq);
 	pthread_mutex_unlock(&lock);
 	return error;
 }
@@ -133,7 +133,7 @@ int uroce_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	cq->moderation.count = attr->moderate.cq_count;
 	cq->moderation.period = attr->moderate.cq_period;
 	/* A deferred event is sent now, since the new limits may allow less delay. */
-	release(cq);
+	send_deferred_event(cq);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
 }

@@ -13,17 +13,17 @@ _Static_assert((int)KEY_TABLE_READERS == PROGRESS_WORKERS, "each worker visits t
 enum { WORD_BITS = 8 * sizeof(unsigned long) };
 
 /* Union of the affinity masks of all threads that have called, as in cpu_set_t. */
-static _Atomic unsigned long processors[CPU_SETSIZE / WORD_BITS];
+static _Atomic unsigned long cpus_seen[CPU_SETSIZE / WORD_BITS];
 /* Number of workers assigned so far; modulo their maximum it gives the next one. */
-static atomic_uint next_number;
+static atomic_uint workers_assigned;
 /* Worker of the calling thread, or -1. */
-static _Thread_local int thread_number = -1;
+static _Thread_local int thread_worker = -1;
 
 /*
  * Number of processors that the process may use.  Each thread may be bound to a different one, so
  * their affinity masks are combined.
  */
-static unsigned int count_processors(void)
+static unsigned int count_cpus(void)
 {
 	unsigned long own[CPU_SETSIZE / WORD_BITS] = { 0 };
 	unsigned int count = 0;
@@ -32,7 +32,7 @@ static unsigned int count_processors(void)
 	if (sched_getaffinity(0, sizeof(own), (cpu_set_t *)(void *)own))
 		return (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 	for (unsigned int i = 0; i < CPU_SETSIZE / WORD_BITS; i++) {
-		unsigned long word = atomic_fetch_or(&processors[i], own[i]) | own[i];
+		unsigned long word = atomic_fetch_or(&cpus_seen[i], own[i]) | own[i];
 
 		count += (unsigned int)__builtin_popcountl(word);
 	}
@@ -41,27 +41,27 @@ static unsigned int count_processors(void)
 
 unsigned int uroce_workers_max(const struct uroce_settings *settings)
 {
-	unsigned int count = settings->workers ? settings->workers : count_processors();
+	unsigned int count = settings->workers ? settings->workers : count_cpus();
 
 	return count < PROGRESS_WORKERS ? count : PROGRESS_WORKERS;
 }
 
-static unsigned int choose_number(const struct uroce_settings *settings, int comp_vector)
+static unsigned int choose_worker_number(const struct uroce_settings *settings, int comp_vector)
 {
-	unsigned int most = uroce_workers_max(settings);
+	unsigned int max = uroce_workers_max(settings);
 
 	if (comp_vector > 0)
 		return (unsigned int)comp_vector;
 	if (settings->worker_for_each_cq)
-		return atomic_fetch_add(&next_number, 1) % most;
-	if (thread_number < 0)
-		thread_number = (int)(atomic_fetch_add(&next_number, 1) % most);
-	return (unsigned int)thread_number;
+		return atomic_fetch_add(&workers_assigned, 1) % max;
+	if (thread_worker < 0)
+		thread_worker = (int)(atomic_fetch_add(&workers_assigned, 1) % max);
+	return (unsigned int)thread_worker;
 }
 
 struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int comp_vector)
 {
-	unsigned int number = choose_number(&context->settings, comp_vector);
+	unsigned int number = choose_worker_number(&context->settings, comp_vector);
 	char text[PROGRESS_ERROR_TEXT];
 	struct progress *worker;
 
@@ -70,7 +70,7 @@ struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int
 	if (progress_worker_get(number, &worker, text)) {
 		uroce_debug("worker %u cannot be made, worker 0 is shared: %s", number, text);
 		/* The thread's next CQs use worker 0 without another attempt. */
-		thread_number = 0;
+		thread_worker = 0;
 		return context->progress;
 	}
 	uroce_settings_apply(&context->settings, worker);

@@ -21,7 +21,7 @@
  * write never raises SIGPIPE, even if the application has closed its end.  Without /proc returns
  * write_fd itself.
  */
-static int with_a_reader(int write_fd)
+static int reopen_read_write(int write_fd)
 {
 	char path[32];
 	int both;
@@ -40,7 +40,7 @@ int event_pipe_open(int *read_fd, int *write_fd)
 
 	if (pipe2(fds, O_CLOEXEC))
 		return errno;
-	fds[1] = with_a_reader(fds[1]);
+	fds[1] = reopen_read_write(fds[1]);
 	/* The read end blocks until the application sets O_NONBLOCK. */
 	if (fcntl(fds[1], F_SETFL, O_NONBLOCK)) {
 		int error = errno;
@@ -76,7 +76,7 @@ int event_pipe_push(int write_fd, const void *record, size_t bytes)
 }
 
 /* Reads without blocking, although fd may be in blocking mode. */
-static ssize_t read_now(int fd, void *buffer, size_t bytes)
+static ssize_t read_nonblocking(int fd, void *buffer, size_t bytes)
 {
 	struct iovec piece = { .iov_base = buffer, .iov_len = bytes };
 	ssize_t got = preadv2(fd, &piece, 1, -1, RWF_NOWAIT);
@@ -96,8 +96,8 @@ static ssize_t read_now(int fd, void *buffer, size_t bytes)
 }
 
 /* Moves the records that do not match to the front; returns their size in bytes. */
-static size_t keep_others(uint8_t *chunk, size_t chunk_bytes, size_t bytes,
-			  bool (*match)(const void *record, const void *arg), const void *arg)
+static size_t compact_unmatched(uint8_t *chunk, size_t chunk_bytes, size_t bytes,
+				bool (*match)(const void *record, const void *arg), const void *arg)
 {
 	size_t kept = 0, offset;
 
@@ -126,10 +126,10 @@ void event_pipe_purge(int read_fd, int write_fd, size_t bytes,
 	if (ioctl(read_fd, FIONREAD, &waiting))
 		return;
 	for (left = (size_t)waiting; left > 0; left -= (size_t)got) {
-		got = read_now(read_fd, chunk, left < sizeof(chunk) ? left : sizeof(chunk));
+		got = read_nonblocking(read_fd, chunk, left < sizeof(chunk) ? left : sizeof(chunk));
 		if (got <= 0)
 			return;
-		kept = keep_others(chunk, (size_t)got, bytes, match, arg);
+		kept = compact_unmatched(chunk, (size_t)got, bytes, match, arg);
 		/*
 		 * There is room: reading a chunk frees at least the first page of a full pipe, and
 		 * the write needs at most one.

@@ -17,15 +17,15 @@ enum {
 };
 
 /* Stack of address handles without references, waiting to be freed; any thread may push. */
-static _Atomic(struct uroce_ah *) dead;
+static _Atomic(struct uroce_ah *) unused;
 
 void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
 		      char text[PROGRESS_ERROR_TEXT])
 {
-	static const uint8_t nowhere[16];
+	static const uint8_t zero_gid[16];
 	const struct ibv_global_route *grh = &attr->grh;
 	const char *name = device->base.device.name;
-	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
+	char src[INET6_ADDRSTRLEN], dst[INET6_ADDRSTRLEN];
 	union ibv_gid sgid;
 
 	if (attr->port_num != UROCE_PORT)
@@ -42,7 +42,7 @@ void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *att
 			 "(often -g 0; ibv_devinfo -v shows them)",
 			 name, grh->sgid_index,
 			 grh->sgid_index == UINT8_MAX ? ", which stands for none given" : "");
-	else if (!memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)))
+	else if (!memcmp(grh->dgid.raw, zero_gid, sizeof(zero_gid)))
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "the peer's GID is zero: start the program with a GID index (often -g 0) "
 			 "there, too");
@@ -50,19 +50,19 @@ void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *att
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "GID index %u of %s is %s, the peer's GID is %s: both have to be IPv4 "
 			 "(::ffff:...) or both IPv6, so choose the GID index of one end anew",
-			 grh->sgid_index, name, inet_ntop(AF_INET6, sgid.raw, here, sizeof(here)),
-			 inet_ntop(AF_INET6, grh->dgid.raw, there, sizeof(there)));
+			 grh->sgid_index, name, inet_ntop(AF_INET6, sgid.raw, src, sizeof(src)),
+			 inet_ntop(AF_INET6, grh->dgid.raw, dst, sizeof(dst)));
 	else
 		text[0] = 0;
 }
 
-static bool find_source(struct uroce_device *device, const struct ibv_global_route *grh,
-			union ibv_gid *sgid)
+static bool gids_are_valid(struct uroce_device *device, const struct ibv_global_route *grh,
+			   union ibv_gid *sgid)
 {
-	static const uint8_t nowhere[16];
+	static const uint8_t zero_gid[16];
 
 	return uroce_gid(device, grh->sgid_index, sgid) &&
-	       memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)) &&
+	       memcmp(grh->dgid.raw, zero_gid, sizeof(zero_gid)) &&
 	       link_gid_is_ipv4(sgid->raw) == link_gid_is_ipv4(grh->dgid.raw);
 }
 
@@ -86,7 +86,7 @@ int uroce_ah_check(struct uroce_device *device, const struct ibv_ah_attr *attr,
 	const struct ibv_global_route *grh = &attr->grh;
 	union ibv_gid sgid;
 
-	if (!attr->is_global || attr->port_num != 1 || !find_source(device, grh, &sgid))
+	if (!attr->is_global || attr->port_num != 1 || !gids_are_valid(device, grh, &sgid))
 		return EINVAL;
 	if (!route)
 		return 0;
@@ -109,17 +109,17 @@ void uroce_ah_release(struct uroce_ah *ah)
 {
 	if (atomic_fetch_sub(&ah->users, 1) > 1)
 		return;
-	ah->next_dead = atomic_load(&dead);
-	while (!atomic_compare_exchange_weak(&dead, &ah->next_dead, ah))
+	ah->next_unused = atomic_load(&unused);
+	while (!atomic_compare_exchange_weak(&unused, &ah->next_unused, ah))
 		;
 }
 
 void uroce_ah_bury(void)
 {
-	struct uroce_ah *ah = atomic_exchange(&dead, NULL);
+	struct uroce_ah *ah = atomic_exchange(&unused, NULL);
 
 	while (ah) {
-		struct uroce_ah *next = ah->next_dead;
+		struct uroce_ah *next = ah->next_unused;
 
 		if (!uroce_inherited(ah->generation))
 			progress_path_close(ah->progress, &ah->path);
@@ -133,7 +133,7 @@ void uroce_ah_bury(void)
  * Source ports then differ between processes and destinations, but not between handles, which would
  * use too many sockets.
  */
-static uint32_t number_of(struct progress *progress, const struct progress_route *route)
+static uint32_t source_port_seed(struct progress *progress, const struct progress_route *route)
 {
 	uint32_t tail;
 
@@ -145,7 +145,7 @@ static uint32_t number_of(struct progress *progress, const struct progress_route
 static int open_path(struct uroce_ah *ah, const struct progress_route *route)
 {
 	char text[PROGRESS_ERROR_TEXT] = "";
-	int error = -progress_path_open(ah->progress, route, number_of(ah->progress, route),
+	int error = -progress_path_open(ah->progress, route, source_port_seed(ah->progress, route),
 					&ah->path, text);
 
 	if (error && text[0])
@@ -154,7 +154,7 @@ static int open_path(struct uroce_ah *ah, const struct progress_route *route)
 }
 
 /* All QPs that could use the handle have been stopped before. */
-static void end(struct uroce_belonging *belonging)
+static void stop_ah(struct uroce_belonging *belonging)
 {
 	struct uroce_ah *ah =
 		(struct uroce_ah *)((char *)belonging - offsetof(struct uroce_ah, belonging));
@@ -164,8 +164,8 @@ static void end(struct uroce_belonging *belonging)
 }
 
 /* Returns 0 or a positive errno. */
-static int make(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct progress_route *route,
-		struct uroce_ah **made)
+static int create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr,
+		     struct progress_route *route, struct uroce_ah **created)
 {
 	struct uroce_context *context = to_uroce_context(pd->context);
 	int error = uroce_object_add(pd->context, UROCE_OBJECT_AH);
@@ -187,7 +187,7 @@ static int make(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct progre
 	error = open_path(ah, route);
 	if (error)
 		goto err;
-	*made = ah;
+	*created = ah;
 	return 0;
 
 err:
@@ -202,26 +202,26 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	char text[PROGRESS_ERROR_TEXT];
 	struct progress_route route;
 	int error = uroce_ah_check(context->device, attr, &route);
-	__typeof__(&uroce_debug) tell;
+	__typeof__(&uroce_debug) report;
 	struct uroce_ah *ah;
 
 	uroce_ah_bury();
 	if (!error)
-		error = make(ibv_pd, attr, &route, &ah);
+		error = create_ah(ibv_pd, attr, &route, &ah);
 	if (error) {
 		uroce_ah_explain(context->device, attr, text);
 		/*
 		 * Programs try which GIDs are usable, so a failure may be expected: no error
 		 * message, unless there is no GID at all.
 		 */
-		tell = attr->is_global ? uroce_debug : uroce_complain;
-		tell("no address handle: %s", text[0] ? text : strerror(error));
+		report = attr->is_global ? uroce_debug : uroce_complain;
+		report("no address handle: %s", text[0] ? text : strerror(error));
 		errno = error;
 		return NULL;
 	}
 	uroce_pd_use(ah->pd);
 	ah->base.context = ibv_pd->context;
-	uroce_belongings_enter(&ah->belonging, BELONGING_AH, context, end);
+	uroce_belongings_enter(&ah->belonging, BELONGING_AH, context, stop_ah);
 	return &ah->base;
 }
 

@@ -21,7 +21,7 @@ struct uroce_ah {
 	struct progress_path path; /* constant */
 	struct uroce_belonging belonging;
 	atomic_uint users; /* number of references: one of the application, one for each request */
-	struct uroce_ah *next_dead;
+	struct uroce_ah *next_unused;
 };
 
 static inline struct uroce_ah *to_uroce_ah(struct ibv_ah *ah)

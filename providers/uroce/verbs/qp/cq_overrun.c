@@ -12,10 +12,10 @@ static struct {
 	pthread_mutex_t lock;
 	unsigned int users;
 	int fd;
-} overrun = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+} work = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 /* Returns true if cq has overrun, and reports it once: the application sees only its effects. */
-static bool is_dead(struct uroce_cq *cq)
+static bool cq_has_overrun(struct uroce_cq *cq)
 {
 	if (!cq || !atomic_load(&cq->dead))
 		return false;
@@ -26,11 +26,11 @@ static bool is_dead(struct uroce_cq *cq)
 	return true;
 }
 
-static void fail_if_cq_dead(struct progress_qp *progress_qp)
+static void fail_on_cq_overrun(struct progress_qp *progress_qp)
 {
 	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
 
-	if (!is_dead(qp->send_cq) && !is_dead(qp->recv_cq))
+	if (!cq_has_overrun(qp->send_cq) && !cq_has_overrun(qp->recv_cq))
 		return;
 	switch (eng_qp_state(progress_qp->engine)) {
 	case ENG_RESET:
@@ -43,74 +43,74 @@ static void fail_if_cq_dead(struct progress_qp *progress_qp)
 	}
 }
 
-static void look_at(struct progress_qp *progress_qp, void *arg)
+static void run_qp_work(struct progress_qp *progress_qp, void *arg)
 {
 	(void)arg;
-	fail_if_cq_dead(progress_qp);
+	fail_on_cq_overrun(progress_qp);
 	uroce_path_look(to_uroce_qp_of_progress(progress_qp));
 }
 
 /* Runs in the progress thread, without locks. */
-static void look_at_all(void *arg)
+static void run_work(void *arg)
 {
 	uint64_t count;
 
 	(void)arg;
 	/* Reset the eventfd first: an overrun from now on signals it again. */
-	if (read(overrun.fd, &count, sizeof(count)) == sizeof(count))
-		progress_each_qp(look_at, NULL);
+	if (read(work.fd, &count, sizeof(count)) == sizeof(count))
+		progress_each_qp(run_qp_work, NULL);
 }
 
 int uroce_overrun_get(struct progress *progress)
 {
 	int error = 0;
 
-	pthread_mutex_lock(&overrun.lock);
-	if (!overrun.users) {
-		overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		if (overrun.fd < 0)
+	pthread_mutex_lock(&work.lock);
+	if (!work.users) {
+		work.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (work.fd < 0)
 			error = errno;
 		else
-			error = -progress_watch(progress, overrun.fd, look_at_all, NULL);
+			error = -progress_watch(progress, work.fd, run_work, NULL);
 	}
 	if (!error) {
-		overrun.users++;
-	} else if (overrun.fd >= 0) {
-		close(overrun.fd);
-		overrun.fd = -1;
+		work.users++;
+	} else if (work.fd >= 0) {
+		close(work.fd);
+		work.fd = -1;
 	}
-	pthread_mutex_unlock(&overrun.lock);
+	pthread_mutex_unlock(&work.lock);
 	return error;
 }
 
 void uroce_overrun_put(struct progress *progress)
 {
-	pthread_mutex_lock(&overrun.lock);
-	if (--overrun.users == 0) {
-		progress_unwatch(progress, overrun.fd);
-		close(overrun.fd);
-		overrun.fd = -1;
+	pthread_mutex_lock(&work.lock);
+	if (--work.users == 0) {
+		progress_unwatch(progress, work.fd);
+		close(work.fd);
+		work.fd = -1;
 	}
-	pthread_mutex_unlock(&overrun.lock);
+	pthread_mutex_unlock(&work.lock);
 }
 
 void uroce_overrun_fork_prepare(void)
 {
-	pthread_mutex_lock(&overrun.lock);
+	pthread_mutex_lock(&work.lock);
 }
 
 void uroce_overrun_fork_parent(void)
 {
-	pthread_mutex_unlock(&overrun.lock);
+	pthread_mutex_unlock(&work.lock);
 }
 
 void uroce_overrun_fork_child(void)
 {
-	overrun.users = 0;
-	if (overrun.fd >= 0)
-		close(overrun.fd);
-	overrun.fd = -1;
-	pthread_mutex_unlock(&overrun.lock);
+	work.users = 0;
+	if (work.fd >= 0)
+		close(work.fd);
+	work.fd = -1;
+	pthread_mutex_unlock(&work.lock);
 }
 
 void uroce_overrun_signal(void)
@@ -121,5 +121,5 @@ void uroce_overrun_signal(void)
 	 * write() would be a cancellation point.  The call fails only if the counter of the eventfd
 	 * is full, and then the progress thread has been woken already.
 	 */
-	syscall(SYS_write, overrun.fd, &one, sizeof(one));
+	syscall(SYS_write, work.fd, &one, sizeof(one));
 }

@@ -15,38 +15,38 @@ enum {
 	WORDS = BLOCKS / WORD_BITS,
 };
 
-static uint8_t *memory;
-static _Atomic uint64_t taken[WORDS];
+static uint8_t *pool;
+static _Atomic uint64_t used[WORDS];
 
-static void make(void)
+static void map_pool(void)
 {
-	void *made = mmap(NULL, BLOCKS * eng_ooo_packet_bytes(), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *mapped = mmap(NULL, BLOCKS * eng_ooo_packet_bytes(), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (made != MAP_FAILED)
-		memory = made;
+	if (mapped != MAP_FAILED)
+		pool = mapped;
 }
 
 void early_pool_open(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, make);
+	pthread_once(&once, map_pool);
 }
 
 /* Takes the lowest free block, so that pages used before are used again. */
 void *early_pool_take(void)
 {
-	for (uint32_t i = 0; memory && i < WORDS; i++) {
-		uint64_t word = atomic_load_explicit(&taken[i], memory_order_relaxed);
+	for (uint32_t i = 0; pool && i < WORDS; i++) {
+		uint64_t word = atomic_load_explicit(&used[i], memory_order_relaxed);
 
 		while (~word) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~word);
 
 			if (atomic_compare_exchange_weak_explicit(
-				    &taken[i], &word, word | UINT64_C(1) << bit,
+				    &used[i], &word, word | UINT64_C(1) << bit,
 				    memory_order_acquire, memory_order_relaxed))
-				return memory + (i * WORD_BITS + bit) * eng_ooo_packet_bytes();
+				return pool + (i * WORD_BITS + bit) * eng_ooo_packet_bytes();
 		}
 	}
 	return NULL;
@@ -54,8 +54,8 @@ void *early_pool_take(void)
 
 void early_pool_give_back(void *block)
 {
-	size_t index = (size_t)((uint8_t *)block - memory) / eng_ooo_packet_bytes();
+	size_t index = (size_t)((uint8_t *)block - pool) / eng_ooo_packet_bytes();
 
-	atomic_fetch_and_explicit(&taken[index / WORD_BITS], ~(UINT64_C(1) << index % WORD_BITS),
+	atomic_fetch_and_explicit(&used[index / WORD_BITS], ~(UINT64_C(1) << index % WORD_BITS),
 				  memory_order_release);
 }

@@ -10,9 +10,9 @@
  * XRC target: the protection domain is that of the SRQ.  Not inlined, and called last, so that
  * map_local() need not save registers for this rare case.
  */
-static __attribute__((noinline)) void *map_of_target(struct uroce_qp *qp, struct key_cache *cache,
-						     uint32_t key, uint64_t addr, uint32_t length,
-						     uint32_t need)
+static __attribute__((noinline)) void *map_xrc_target(struct uroce_qp *qp, struct key_cache *cache,
+						      uint32_t key, uint64_t addr, uint32_t length,
+						      uint32_t need)
 {
 	return key_table_map(cache, uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key,
 			     addr, length, need);
@@ -26,7 +26,7 @@ static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t lengt
 	const struct uroce_pd *pd = qp->pd;
 
 	if (qp->type == ENG_XRC_RECV)
-		return map_of_target(qp, cache, lkey, addr, length, need);
+		return map_xrc_target(qp, cache, lkey, addr, length, need);
 	if (use == ENG_USE_RECEIVE && qp->srq)
 		pd = qp->srq->pd;
 	return key_table_map(cache, pd->domain, lkey, addr, length, need);
@@ -37,7 +37,7 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 	struct uroce_qp *qp = owner;
 
 	if (qp->type == ENG_XRC_RECV)
-		return map_of_target(qp, &qp->remote_cache, rkey, addr, length, need);
+		return map_xrc_target(qp, &qp->remote_cache, rkey, addr, length, need);
 	return key_table_map(&qp->remote_cache, qp->pd->domain, rkey, addr, length, need);
 }
 

@@ -32,13 +32,13 @@ void uroce_mcast_forked(void)
 }
 
 /* Called with members_lock held. */
-static struct membership **find(const struct uroce_qp *qp, const union ibv_gid *gid)
+static struct membership **find_membership(const struct uroce_qp *qp, const union ibv_gid *gid)
 {
-	struct membership **place = &members;
+	struct membership **link = &members;
 
-	while (*place && ((*place)->qp != qp || memcmp((*place)->gid.raw, gid->raw, 16)))
-		place = &(*place)->next;
-	return place;
+	while (*link && ((*link)->qp != qp || memcmp((*link)->gid.raw, gid->raw, 16)))
+		link = &(*link)->next;
+	return link;
 }
 
 /* Enforces the limits that the device reports (rule U1).  Called with members_lock held. */
@@ -63,7 +63,7 @@ static int check_limits(const union ibv_gid *gid, uint32_t interface)
 }
 
 /* Called with members_lock held. */
-static int attach(struct uroce_qp *qp, const union ibv_gid *gid)
+static int add_membership(struct uroce_qp *qp, const union ibv_gid *gid)
 {
 	struct progress *progress = qp->progress.worker;
 	char text[PROGRESS_ERROR_TEXT] = "";
@@ -94,7 +94,7 @@ static int attach(struct uroce_qp *qp, const union ibv_gid *gid)
 	return 0;
 }
 
-static bool may_join(const struct ibv_qp *qp, const union ibv_gid *gid)
+static bool is_joinable(const struct ibv_qp *qp, const union ibv_gid *gid)
 {
 	return qp->qp_type == IBV_QPT_UD && link_gid_is_multicast(gid->raw);
 }
@@ -105,25 +105,25 @@ int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t
 	int error = 0;
 
 	(void)lid; /* RoCE has no LIDs */
-	if (!may_join(ibv_qp, gid))
+	if (!is_joinable(ibv_qp, gid))
 		return EINVAL;
 	qp = to_uroce_qp(ibv_qp);
 	if (uroce_inherited(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&members_lock);
 	/* Attaching twice is not an error. */
-	if (!*find(qp, gid))
-		error = attach(qp, gid);
+	if (!*find_membership(qp, gid))
+		error = add_membership(qp, gid);
 	pthread_mutex_unlock(&members_lock);
 	return error;
 }
 
 /* Called with members_lock held. */
-static void detach(struct membership **place)
+static void remove_membership(struct membership **link)
 {
-	struct membership *member = *place;
+	struct membership *member = *link;
 
-	*place = member->next;
+	*link = member->next;
 	progress_group_leave(member->qp->progress.worker, &member->qp->progress, member->gid.raw,
 			     member->interface);
 	free(member);
@@ -131,33 +131,33 @@ static void detach(struct membership **place)
 
 int uroce_detach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)
 {
-	struct membership **place;
+	struct membership **link;
 	bool found;
 
 	(void)lid;
-	if (!may_join(ibv_qp, gid))
+	if (!is_joinable(ibv_qp, gid))
 		return EINVAL;
 	pthread_mutex_lock(&members_lock);
-	place = find(to_uroce_qp(ibv_qp), gid);
-	found = *place;
+	link = find_membership(to_uroce_qp(ibv_qp), gid);
+	found = *link;
 	if (found)
-		detach(place);
+		remove_membership(link);
 	pthread_mutex_unlock(&members_lock);
 	return found ? 0 : EINVAL;
 }
 
 void uroce_mcast_detach_all(struct uroce_qp *qp)
 {
-	struct membership **place = &members;
+	struct membership **link = &members;
 
 	if (qp->type != ENG_UD)
 		return;
 	pthread_mutex_lock(&members_lock);
-	while (*place) {
-		if ((*place)->qp == qp)
-			detach(place);
+	while (*link) {
+		if ((*link)->qp == qp)
+			remove_membership(link);
 		else
-			place = &(*place)->next;
+			link = &(*link)->next;
 	}
 	pthread_mutex_unlock(&members_lock);
 }

@@ -9,10 +9,10 @@
 #include "verbs/ops.h"
 
 enum {
-	REMOTE_WRITES = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
-	REMOTE_RIGHTS = REMOTE_WRITES | IBV_ACCESS_REMOTE_READ,
+	REMOTE_WRITE_ACCESS = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+	REMOTE_ACCESS = REMOTE_WRITE_ACCESS | IBV_ACCESS_REMOTE_READ,
 	/* The bits of a key that do not change when the window is bound. */
-	KEY_INDEX = ~0xff,
+	KEY_INDEX_MASK = ~0xff,
 };
 
 struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
@@ -67,10 +67,10 @@ int uroce_dealloc_mw(struct ibv_mw *ibv_mw)
  * Checks that need not wait until the bind is executed.  Returns 0, EINVAL, or EPERM if mr and mw
  * are of different protection domains.
  */
-static int check_info(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+static int check_bind_info(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 {
 	/* A window grants no local access; programs request it because the region has it. */
-	const unsigned int known = REMOTE_RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
+	const unsigned int known = REMOTE_ACCESS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
 	const struct uroce_mr *mr;
 
 	if (info->mw_access_flags & ~known)
@@ -93,7 +93,7 @@ int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const str
 
 	if (!mw || mw->type != type || qp->type == ENG_UD)
 		return EINVAL;
-	error = check_info(mw, info);
+	error = check_bind_info(mw, info);
 	if (error)
 		return error;
 	wqe->op = ENG_BIND_MW;
@@ -106,7 +106,7 @@ int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const str
 	wqe->bind.window = mw->rkey;
 	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
 	/* Adapters use only the low byte of rkey; programs may leave the other bits 0. */
-	wqe->bind.rkey = (mw->rkey & (uint32_t)KEY_INDEX) | (rkey & ~(uint32_t)KEY_INDEX);
+	wqe->bind.rkey = (mw->rkey & (uint32_t)KEY_INDEX_MASK) | (rkey & ~(uint32_t)KEY_INDEX_MASK);
 	return 0;
 }
 
@@ -151,7 +151,8 @@ static struct uroce_mw *find_window(uint32_t key)
 }
 
 /* Returns the region of bind.lkey if it allows the bind that wqe requests, else NULL. */
-static struct key_entry *find_region(const struct uroce_qp *qp, const struct eng_send_wqe *wqe)
+static struct key_entry *find_bindable_region(const struct uroce_qp *qp,
+					      const struct eng_send_wqe *wqe)
 {
 	struct key_entry *region =
 		key_is_of_window(wqe->bind.lkey) ? NULL : key_table_find(wqe->bind.lkey);
@@ -159,7 +160,7 @@ static struct key_entry *find_region(const struct uroce_qp *qp, const struct eng
 
 	if (!region || region->domain != qp->pd->domain || !(region->access & ENG_MW_BIND))
 		return NULL;
-	if ((wqe->bind.access & REMOTE_WRITES) && !(region->access & ENG_LOCAL_WRITE))
+	if ((wqe->bind.access & REMOTE_WRITE_ACCESS) && !(region->access & ENG_LOCAL_WRITE))
 		return NULL;
 	offset = wqe->bind.addr - region->start;
 	if (offset > region->length || wqe->bind.length > region->length - offset)
@@ -167,12 +168,12 @@ static struct key_entry *find_region(const struct uroce_qp *qp, const struct eng
 	return region;
 }
 
-static void set_meaning(struct uroce_mw *mw, struct uroce_qp *qp, const struct eng_send_wqe *wqe,
+static void set_binding(struct uroce_mw *mw, struct uroce_qp *qp, const struct eng_send_wqe *wqe,
 			struct key_entry *region)
 {
 	struct key_entry *entry = &mw->entry;
 
-	entry->access = wqe->bind.access & REMOTE_RIGHTS;
+	entry->access = wqe->bind.access & REMOTE_ACCESS;
 	entry->start = wqe->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : wqe->bind.addr;
 	entry->length = wqe->bind.length;
 	entry->memory = (uint8_t *)((uintptr_t)region->memory + (wqe->bind.addr - region->start));
@@ -193,14 +194,14 @@ static bool bind_window(struct uroce_qp *qp, struct uroce_mw *mw, const struct e
 	if (mw->base.type == IBV_MW_TYPE_2 && mw->entry.region)
 		return false;
 	if (wqe->bind.length) {
-		region = find_region(qp, wqe);
+		region = find_bindable_region(qp, wqe);
 		if (!region)
 			return false;
 	}
 	key_table_unbind(&mw->entry);
 	mw->entry.key = wqe->bind.rkey;
 	if (region)
-		set_meaning(mw, qp, wqe, region);
+		set_binding(mw, qp, wqe, region);
 	return true;
 }
 
@@ -208,28 +209,28 @@ bool uroce_mw_bind(void *owner, const struct eng_send_wqe *wqe)
 {
 	struct uroce_qp *qp = owner;
 	struct uroce_mw *mw = find_window(wqe->bind.window);
-	bool done;
+	bool ok;
 
 	if (!mw || mw->entry.domain != qp->pd->domain)
 		return false;
 	key_table_windows_begin();
-	done = bind_window(qp, mw, wqe);
+	ok = bind_window(qp, mw, wqe);
 	key_table_windows_end();
-	return done;
+	return ok;
 }
 
 bool uroce_mw_invalidate(void *owner, uint32_t key)
 {
 	struct uroce_qp *qp = owner;
 	struct uroce_mw *mw = find_window(key);
-	bool done;
+	bool ok;
 
 	if (!mw || mw->base.type != IBV_MW_TYPE_2)
 		return false;
 	key_table_windows_begin();
-	done = mw->entry.key == key && mw->entry.user == qp;
-	if (done)
+	ok = mw->entry.key == key && mw->entry.user == qp;
+	if (ok)
 		key_table_unbind(&mw->entry);
 	key_table_windows_end();
-	return done;
+	return ok;
 }

@@ -14,11 +14,11 @@
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40
 /* Maximum age of a path MTU that the kernel reported, when a QP connects. */
-#define CONNECT_AGE_MS 100
+#define CONNECT_MAX_AGE_MS 100
 /* Minimum time between two messages, since many QPs may share a path. */
-#define QUIET_NS 1000000000ull
+#define MESSAGE_INTERVAL_NS 1000000000ull
 
-static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+static const char *address_text(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
 {
 	if (link_gid_is_ipv4(address))
 		return inet_ntop(AF_INET, address + sizeof(link_ipv4_prefix), text,
@@ -26,45 +26,47 @@ static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN
 	return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
 
-/* Returns true if there has been no message for QUIET_NS. */
-static bool may_speak(void)
+/* Returns true if there has been no message for MESSAGE_INTERVAL_NS. */
+static bool message_allowed(void)
 {
-	static atomic_uint_fast64_t quiet_until;
-	uint64_t now = progress_now(), until = atomic_load(&quiet_until);
+	static atomic_uint_fast64_t next_message_time;
+	uint64_t now = progress_now(), until = atomic_load(&next_message_time);
 
-	return now >= until && atomic_compare_exchange_strong(&quiet_until, &until, now + QUIET_NS);
+	return now >= until && atomic_compare_exchange_strong(&next_message_time, &until,
+							      now + MESSAGE_INTERVAL_NS);
 }
 
-static void tell(const struct uroce_qp *qp, const struct link_path *path, enum ibv_mtu path_mtu,
-		 uint32_t packet, uint32_t carried)
+static void report(const struct uroce_qp *qp, const struct link_path *path, enum ibv_mtu path_mtu,
+		   uint32_t packet, uint32_t actual_mtu)
 {
-	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
+	char src[INET6_ADDRSTRLEN], dst[INET6_ADDRSTRLEN];
 
 	uroce_complain("queue pair %u sends packets of up to %u bytes (path MTU %u), but the path "
 		       "from %s to %s carries %u: give the queue pair a path MTU of at most %u, or "
 		       "the path a larger one",
-		       qp->progress.qpn, packet, MTU_BYTES(path_mtu), text_of(path->src, here),
-		       text_of(path->dst, there), carried, MTU_BYTES(uroce_active_mtu(carried)));
+		       qp->progress.qpn, packet, MTU_BYTES(path_mtu), address_text(path->src, src),
+		       address_text(path->dst, dst), actual_mtu,
+		       MTU_BYTES(uroce_active_mtu(actual_mtu)));
 }
 
-static void check(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int max_age_ms)
+static void check_path(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int max_age_ms)
 {
-	uint32_t carried = link_peer_mtu(qp->progress.peer, max_age_ms), packet;
+	uint32_t actual_mtu = link_peer_mtu(qp->progress.peer, max_age_ms), packet;
 	struct link_path path;
 
 	link_peer_path(qp->progress.peer, &path);
 	packet = MTU_BYTES(path_mtu) + PACKET_OVERHEAD;
 	packet += link_gid_is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
-	if (!carried || carried >= packet)
+	if (!actual_mtu || actual_mtu >= packet)
 		return;
 	progress_note(qp->progress.worker, PROGRESS_COUNT_PATH_TOO_SMALL);
-	if (may_speak())
-		tell(qp, &path, path_mtu, packet, carried);
+	if (message_allowed())
+		report(qp, &path, path_mtu, packet, actual_mtu);
 }
 
 void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
 {
-	check(qp, path_mtu, CONNECT_AGE_MS);
+	check_path(qp, path_mtu, CONNECT_MAX_AGE_MS);
 }
 
 void uroce_path_suspect(struct progress_qp *progress_qp)
@@ -81,5 +83,5 @@ void uroce_path_look(struct uroce_qp *qp)
 		return;
 	qp->path_suspect = false;
 	if (qp->progress.peer)
-		check(qp, qp->attr.path_mtu, 0);
+		check_path(qp, qp->attr.path_mtu, 0);
 }

@@ -28,18 +28,18 @@ enum {
 
 /* Address fields of the work request. */
 enum addressing {
-	PEER_MEMORY_NONE,
-	PEER_MEMORY,
-	PEER_MEMORY_WORD, /* rdma, length ATOMIC_BYTES */
-	PEER_MEMORY_ATOMIC,
-	WINDOW, /* a local memory window; no data is transferred */
+	ADDRESS_NONE,
+	ADDRESS_REMOTE,
+	ADDRESS_REMOTE_WORD, /* rdma, length ATOMIC_BYTES */
+	ADDRESS_ATOMIC,
+	ADDRESS_WINDOW, /* a local memory window; no data is transferred */
 };
 
 /* Meaning of the union of immediate data and invalidate_rkey. */
-enum fourth_word {
-	NO_FOURTH_WORD,
-	IMMEDIATE,
-	KEY_TO_INVALIDATE,
+enum imm_field {
+	IMM_NONE,
+	IMM_DATA,
+	IMM_RKEY,
 };
 
 /* Engine operation of an opcode, and the fields of the work request that it uses. */
@@ -47,37 +47,37 @@ struct opcode_row {
 	uint8_t flags; /* allowed send_flags, a set of enum ibv_send_flags; 0: not supported */
 	uint8_t op;    /* enum eng_op */
 	uint8_t addressing;
-	uint8_t fourth_word;
+	uint8_t imm_field;
 	bool local; /* carries no data */
 };
 
 /* Flags of operations without outbound data, and with. */
-#define FLAGS (UROCE_SEND_FLAGS & ~IBV_SEND_INLINE)
+#define FLAGS_NO_INLINE (UROCE_SEND_FLAGS & ~IBV_SEND_INLINE)
 #define FLAGS_INLINE UROCE_SEND_FLAGS
 
 /* clang-format off */
 static const struct opcode_row opcodes[] = {
-	[IBV_WR_SEND] = { FLAGS_INLINE, ENG_SEND, PEER_MEMORY_NONE, NO_FOURTH_WORD, false },
-	[IBV_WR_SEND_WITH_IMM] = { FLAGS_INLINE, ENG_SEND_IMM, PEER_MEMORY_NONE, IMMEDIATE, false },
-	[IBV_WR_RDMA_WRITE] = { FLAGS_INLINE, ENG_WRITE, PEER_MEMORY, NO_FOURTH_WORD, false },
+	[IBV_WR_SEND] = { FLAGS_INLINE, ENG_SEND, ADDRESS_NONE, IMM_NONE, false },
+	[IBV_WR_SEND_WITH_IMM] = { FLAGS_INLINE, ENG_SEND_IMM, ADDRESS_NONE, IMM_DATA, false },
+	[IBV_WR_RDMA_WRITE] = { FLAGS_INLINE, ENG_WRITE, ADDRESS_REMOTE, IMM_NONE, false },
 	[IBV_WR_RDMA_WRITE_WITH_IMM] =
-		{ FLAGS_INLINE, ENG_WRITE_IMM, PEER_MEMORY, IMMEDIATE, false },
-	[IBV_WR_RDMA_READ] = { FLAGS, ENG_READ, PEER_MEMORY, NO_FOURTH_WORD, false },
+		{ FLAGS_INLINE, ENG_WRITE_IMM, ADDRESS_REMOTE, IMM_DATA, false },
+	[IBV_WR_RDMA_READ] = { FLAGS_NO_INLINE, ENG_READ, ADDRESS_REMOTE, IMM_NONE, false },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] =
-		{ FLAGS, ENG_COMPARE_SWAP, PEER_MEMORY_ATOMIC, NO_FOURTH_WORD, false },
+		{ FLAGS_NO_INLINE, ENG_COMPARE_SWAP, ADDRESS_ATOMIC, IMM_NONE, false },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] =
-		{ FLAGS, ENG_FETCH_ADD, PEER_MEMORY_ATOMIC, NO_FOURTH_WORD, false },
+		{ FLAGS_NO_INLINE, ENG_FETCH_ADD, ADDRESS_ATOMIC, IMM_NONE, false },
 	[IBV_WR_SEND_WITH_INV] =
-		{ FLAGS_INLINE, ENG_SEND_INV, PEER_MEMORY_NONE, KEY_TO_INVALIDATE, false },
-	[IBV_WR_LOCAL_INV] = { FLAGS, ENG_LOCAL_INV, PEER_MEMORY_NONE, KEY_TO_INVALIDATE, true },
-	[IBV_WR_BIND_MW] = { FLAGS, ENG_BIND_MW, WINDOW, NO_FOURTH_WORD, true },
+		{ FLAGS_INLINE, ENG_SEND_INV, ADDRESS_NONE, IMM_RKEY, false },
+	[IBV_WR_LOCAL_INV] = { FLAGS_NO_INLINE, ENG_LOCAL_INV, ADDRESS_NONE, IMM_RKEY, true },
+	[IBV_WR_BIND_MW] = { FLAGS_NO_INLINE, ENG_BIND_MW, ADDRESS_WINDOW, IMM_NONE, true },
 	[IBV_WR_ATOMIC_WRITE] =
-		{ FLAGS_INLINE, ENG_ATOMIC_WRITE, PEER_MEMORY_WORD, NO_FOURTH_WORD, false },
+		{ FLAGS_INLINE, ENG_ATOMIC_WRITE, ADDRESS_REMOTE_WORD, IMM_NONE, false },
 };
 /* clang-format on */
 
 /* Copies inline data, or the SGE list, into wqe.  Returns 0 or EINVAL. */
-static int put_data(const struct uroce_qp *qp, const struct ibv_sge *sge, uint32_t count,
+static int set_data(const struct uroce_qp *qp, const struct ibv_sge *sge, uint32_t count,
 		    bool inlined, struct eng_send_wqe *wqe)
 {
 	uint64_t length = 0;
@@ -106,8 +106,8 @@ static int put_data(const struct uroce_qp *qp, const struct ibv_sge *sge, uint32
 	return 0;
 }
 
-static int put_datagram_address(struct uroce_qp *qp, const struct opcode_row *row,
-				const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
+static int set_ud_dest(struct uroce_qp *qp, const struct opcode_row *row,
+		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
 {
 	int error = row->local ? EINVAL
 			       : uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
@@ -119,38 +119,38 @@ static int put_datagram_address(struct uroce_qp *qp, const struct opcode_row *ro
 }
 
 /* Fills the address fields of wqe.  Returns 0 or a positive errno. */
-static int put_address(struct uroce_qp *qp, const struct opcode_row *row,
+static int set_address(struct uroce_qp *qp, const struct opcode_row *row,
 		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
 {
-	if (row->addressing == WINDOW)
+	if (row->addressing == ADDRESS_WINDOW)
 		return uroce_mw_request(qp, IBV_MW_TYPE_2, wr->bind_mw.mw, wr->bind_mw.rkey,
 					&wr->bind_mw.bind_info, wqe);
 	if (qp->type == ENG_UD)
-		return put_datagram_address(qp, row, wr, wqe);
-	if (row->addressing >= PEER_MEMORY_WORD && wqe->length != ATOMIC_BYTES)
+		return set_ud_dest(qp, row, wr, wqe);
+	if (row->addressing >= ADDRESS_REMOTE_WORD && wqe->length != ATOMIC_BYTES)
 		return EINVAL;
-	if (row->addressing == PEER_MEMORY_ATOMIC) {
+	if (row->addressing == ADDRESS_ATOMIC) {
 		if (wr->num_sge != 1)
 			return EINVAL;
 		wqe->remote.va = wr->wr.atomic.remote_addr;
 		wqe->remote.rkey = wr->wr.atomic.rkey;
 		wqe->remote.compare_add = wr->wr.atomic.compare_add;
 		wqe->remote.swap = wr->wr.atomic.swap;
-	} else if (row->addressing != PEER_MEMORY_NONE) {
+	} else if (row->addressing != ADDRESS_NONE) {
 		wqe->remote.va = wr->wr.rdma.remote_addr;
 		wqe->remote.rkey = wr->wr.rdma.rkey;
 	}
 	return 0;
 }
 
-static uint32_t fourth_word(const struct opcode_row *row, const struct ibv_send_wr *wr)
+static uint32_t imm_field(const struct opcode_row *row, const struct ibv_send_wr *wr)
 {
-	if (row->fourth_word == NO_FOURTH_WORD)
+	if (row->imm_field == IMM_NONE)
 		return 0;
-	return row->fourth_word == IMMEDIATE ? ntohl(wr->imm_data) : wr->invalidate_rkey;
+	return row->imm_field == IMM_DATA ? ntohl(wr->imm_data) : wr->invalidate_rkey;
 }
 
-static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
+static int post_one_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct opcode_row *row;
 	struct eng_send_wqe *wqe;
@@ -164,16 +164,16 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	wqe = eng_sq_next(qp->progress.engine);
 	if (!wqe)
 		return ENOMEM;
-	error = put_data(qp, wr->sg_list, row->local ? 0 : (uint32_t)wr->num_sge,
+	error = set_data(qp, wr->sg_list, row->local ? 0 : (uint32_t)wr->num_sge,
 			 wr->send_flags & IBV_SEND_INLINE, wqe);
 	if (error)
 		return error;
 	wqe->wr_id = wr->wr_id;
 	wqe->op = row->op;
 	wqe->flags = (uint8_t)wr->send_flags;
-	wqe->immediate = fourth_word(row, wr);
+	wqe->immediate = imm_field(row, wr);
 	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
-	error = put_address(qp, row, wr, wqe);
+	error = set_address(qp, row, wr, wqe);
 	if (error)
 		return error;
 	eng_sq_push(qp->progress.engine);
@@ -181,16 +181,16 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /* Writing completion events may set errno, which must stay as it is. */
-static __attribute__((noinline)) void flush(struct uroce_qp *qp)
+static __attribute__((noinline)) void flush_qp(struct uroce_qp *qp)
 {
-	int before = errno;
+	int saved_errno = errno;
 
 	eng_flush(qp->progress.engine);
-	errno = before;
+	errno = saved_errno;
 }
 
 /* As answer.h, but at no cost for calls that succeed; they do not change errno. */
-static int refuse(int error)
+static int fail_with_errno(int error)
 {
 	errno = error;
 	return error;
@@ -202,7 +202,7 @@ inline void uroce_sends_pushed(struct uroce_qp *qp)
 	switch (eng_qp_state(qp->progress.engine)) {
 	case ENG_ERR:
 	case ENG_SQE:
-		flush(qp);
+		flush_qp(qp);
 		break;
 	default:
 		progress_posted_send(qp->progress.worker, &qp->progress);
@@ -211,7 +211,7 @@ inline void uroce_sends_pushed(struct uroce_qp *qp)
 		uroce_ud_retired(qp);
 }
 
-static bool may_send(enum eng_qp_state state)
+static bool state_allows_send(enum eng_qp_state state)
 {
 	return state >= ENG_RTS;
 }
@@ -224,15 +224,15 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 
 	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || uroce_inherited(qp->generation)) {
 		*bad_wr = wr;
-		return refuse(ibv_qp->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EIO);
+		return fail_with_errno(ibv_qp->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EIO);
 	}
 	pthread_mutex_lock(&qp->progress.lock);
-	if (!may_send(eng_qp_state(qp->progress.engine)))
+	if (!state_allows_send(eng_qp_state(qp->progress.engine)))
 		error = EINVAL;
 	if (qp->type == ENG_UD)
 		uroce_ud_retired(qp);
 	for (; wr && !error; wr = wr->next) {
-		error = put_send(qp, wr);
+		error = post_one_send(qp, wr);
 		if (error)
 			break;
 	}
@@ -242,7 +242,7 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	if (!error)
 		return 0;
 	*bad_wr = wr;
-	return refuse(error);
+	return fail_with_errno(error);
 }
 
 inline int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
@@ -278,7 +278,7 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 	if (!ibv_qp->recv_cq || uroce_inherited(qp->generation)) {
 		*bad_wr = wr;
 		/* XRC QPs have no receive queue. */
-		return refuse(ibv_qp->recv_cq ? EIO : EINVAL);
+		return fail_with_errno(ibv_qp->recv_cq ? EIO : EINVAL);
 	}
 	pthread_mutex_lock(&qp->progress.lock);
 	/* Receives may be posted from INIT on (rule C5). */
@@ -291,7 +291,7 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 	}
 	if (wr != first) {
 		if (eng_qp_state(qp->progress.engine) == ENG_ERR)
-			flush(qp);
+			flush_qp(qp);
 		else
 			progress_posted_receive(qp->progress.worker, &qp->progress);
 	}
@@ -299,5 +299,5 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 	if (!error)
 		return 0;
 	*bad_wr = wr;
-	return refuse(error);
+	return fail_with_errno(error);
 }

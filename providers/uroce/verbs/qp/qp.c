@@ -17,13 +17,13 @@
 
 enum {
 	CACHE_LINE = 64,
-	WORD = 8,
+	ATOMIC_WRITE_BYTES = 8,
 	/*
 	 * A responder whose application has stopped polling sends a delayed ACK after at most one
 	 * tick, and a requester solicits a missing ACK after one tick.
 	 */
-	REPLY_WAIT_NS = 3 * PROGRESS_TICK_NS,
-	ANSWER_PAUSE_US = 20,
+	ACK_WAIT_NS = 3 * PROGRESS_TICK_NS,
+	ACK_POLL_US = 20,
 };
 
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
@@ -31,7 +31,7 @@ struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
 	return (struct uroce_qp *)((char *)progress_qp - offsetof(struct uroce_qp, progress));
 }
 
-static uint32_t slots_for(uint32_t wr)
+static uint32_t round_up_slots(uint32_t wr)
 {
 	uint32_t slots = 1;
 
@@ -43,7 +43,7 @@ static uint32_t slots_for(uint32_t wr)
 int uroce_make_ring(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
 		    uint64_t resource, uint32_t wr, uint32_t slot_bytes)
 {
-	uint32_t slots = slots_for(wr);
+	uint32_t slots = round_up_slots(wr);
 	int error = uroce_buffer_alloc(buffer, pd, (size_t)slots * slot_bytes, resource);
 
 	if (!error)
@@ -62,11 +62,12 @@ static int check_cap(const struct ibv_qp_cap *cap)
 }
 
 /* Slots are whole cache lines; cap is increased to the space that they have. */
-static int make_rings(struct uroce_qp *qp)
+static int alloc_rings(struct uroce_qp *qp)
 {
 	struct ibv_qp_cap *cap = &qp->cap;
 	/* The payload of an ATOMIC_WRITE is always inline. */
-	uint32_t inlined = cap->max_inline_data < WORD ? WORD : cap->max_inline_data;
+	uint32_t inlined = cap->max_inline_data < ATOMIC_WRITE_BYTES ? ATOMIC_WRITE_BYTES
+								     : cap->max_inline_data;
 	uint32_t send_bytes = eng_send_slot_bytes(cap->max_send_sge, inlined);
 	uint32_t recv_bytes = eng_recv_slot_bytes(cap->max_recv_sge);
 	uint32_t room = send_bytes - (uint32_t)offsetof(struct eng_send_wqe, data);
@@ -122,10 +123,10 @@ static void free_memory(struct uroce_qp *qp)
 
 /* Engine type of a QP type, and the objects that the QP needs. */
 struct type_row {
-	bool offered;
-	bool sends;	 /* has an SQ with its CQ, and a PD */
-	bool receives;	 /* has an RQ or SRQ, with its CQ */
-	bool has_domain; /* is an XRC target */
+	bool supported;
+	bool has_sq; /* has an SQ with its CQ, and a PD */
+	bool has_rq; /* has an RQ or SRQ, with its CQ */
+	bool is_xrc_target;
 	enum eng_qp_type type;
 };
 
@@ -137,35 +138,35 @@ static const struct type_row qp_types[] = {
 	[IBV_QPT_XRC_RECV] = { true, false, false, true, ENG_XRC_RECV },
 };
 
-static const struct type_row *row_of(enum ibv_qp_type type)
+static const struct type_row *find_type_row(enum ibv_qp_type type)
 {
-	if ((size_t)type >= sizeof(qp_types) / sizeof(qp_types[0]) || !qp_types[type].offered)
+	if ((size_t)type >= sizeof(qp_types) / sizeof(qp_types[0]) || !qp_types[type].supported)
 		return NULL;
 	return &qp_types[type];
 }
 
 /* Returns true if all objects that the QP type uses belong to context. */
-static bool parts_are_of(struct ibv_context *context, const struct type_row *row,
-			 const struct ibv_qp_init_attr_ex *attr)
+static bool objects_are_of(struct ibv_context *context, const struct type_row *row,
+			   const struct ibv_qp_init_attr_ex *attr)
 {
-	if (row->sends && !(uroce_together(context, attr->pd->context) &&
-			    uroce_together(context, attr->send_cq->context)))
+	if (row->has_sq && !(uroce_together(context, attr->pd->context) &&
+			     uroce_together(context, attr->send_cq->context)))
 		return false;
-	if (row->receives && !(uroce_together(context, attr->recv_cq->context) &&
-			       (!attr->srq || uroce_together(context, attr->srq->context))))
+	if (row->has_rq && !(uroce_together(context, attr->recv_cq->context) &&
+			     (!attr->srq || uroce_together(context, attr->srq->context))))
 		return false;
-	return !row->has_domain || uroce_together(context, attr->xrcd->context);
+	return !row->is_xrc_target || uroce_together(context, attr->xrcd->context);
 }
 
 /* Capabilities that the QP type uses; the others are ignored and become 0. */
-static struct ibv_qp_cap used_cap(const struct type_row *row,
-				  const struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp_cap effective_cap(const struct type_row *row,
+				       const struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp_cap cap = attr->cap;
 
-	if (!row->sends)
+	if (!row->has_sq)
 		memset(&cap, 0, sizeof(cap));
-	if (!row->receives || attr->srq)
+	if (!row->has_rq || attr->srq)
 		cap.max_recv_wr = cap.max_recv_sge = 0;
 	return cap;
 }
@@ -173,43 +174,43 @@ static struct ibv_qp_cap used_cap(const struct type_row *row,
 /* Returns 0, EOPNOTSUPP or EINVAL. */
 static int check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
-	const struct type_row *row = row_of(attr->qp_type);
+	const struct type_row *row = find_type_row(attr->qp_type);
 	struct ibv_qp_cap cap;
 
 	if (!row)
 		return EOPNOTSUPP;
-	if ((row->sends && (!attr->pd || !attr->send_cq)) || (row->receives && !attr->recv_cq))
+	if ((row->has_sq && (!attr->pd || !attr->send_cq)) || (row->has_rq && !attr->recv_cq))
 		return EINVAL;
-	if (row->has_domain && !((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd))
+	if (row->is_xrc_target && !((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd))
 		return EINVAL;
-	if (!parts_are_of(context, row, attr))
+	if (!objects_are_of(context, row, attr))
 		return EINVAL;
-	if (row->receives && attr->srq && uroce_srq_is_xrc(to_uroce_srq(attr->srq)))
+	if (row->has_rq && attr->srq && uroce_srq_is_xrc(to_uroce_srq(attr->srq)))
 		return EINVAL;
-	cap = used_cap(row, attr);
+	cap = effective_cap(row, attr);
 	return check_cap(&cap);
 }
 
-static void set_parts(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+static void set_objects(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
-	const struct type_row *row = row_of(attr->qp_type);
+	const struct type_row *row = find_type_row(attr->qp_type);
 
 	qp->type = row->type;
-	qp->cap = used_cap(row, attr);
-	if (row->sends) {
+	qp->cap = effective_cap(row, attr);
+	if (row->has_sq) {
 		qp->pd = to_uroce_pd(attr->pd);
 		qp->send_cq = to_uroce_cq(attr->send_cq);
 	}
-	if (row->receives) {
+	if (row->has_rq) {
 		qp->recv_cq = to_uroce_cq(attr->recv_cq);
 		qp->srq = attr->srq ? to_uroce_srq(attr->srq) : NULL;
 	}
-	if (row->has_domain)
+	if (row->is_xrc_target)
 		qp->domain = to_uroce_xrcd(attr->xrcd)->domain;
 }
 
 /* Changes the user counts of the CQs and the SRQ of qp, which must not be destroyed before it. */
-static void count_users(struct uroce_qp *qp, int change)
+static void change_user_counts(struct uroce_qp *qp, int change)
 {
 	atomic_uint *const users[] = {
 		qp->send_cq ? &qp->send_cq->users : NULL,
@@ -240,7 +241,7 @@ static void detach_from_cqs(struct uroce_qp *qp)
 		uroce_cq_detach(qp->recv_cq, qp->progress.worker);
 }
 
-static void end(struct uroce_belonging *belonging);
+static void stop_qp(struct uroce_belonging *belonging);
 
 static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 			      const struct ibv_qp_init_attr_ex *attr)
@@ -274,14 +275,14 @@ enum {
 /* In-flight budgets by worker. */
 static struct {
 	_Alignas(CACHE_LINE) struct eng_inflight_budget share;
-} cwnd_shares[PROGRESS_WORKERS] = {
+} inflight_budgets[PROGRESS_WORKERS] = {
 	[0 ... PROGRESS_WORKERS -
 	 1] = { { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7, .queued = true } },
 };
 
 static struct eng_inflight_budget *inflight_budget(const struct progress *worker)
 {
-	return &cwnd_shares[progress_worker_number(worker)].share;
+	return &inflight_budgets[progress_worker_number(worker)].share;
 }
 
 void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer)
@@ -294,7 +295,7 @@ void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer)
 }
 
 /* Returns true if the QP receives from shared receive queues (rule C7). */
-static bool is_shared(const struct uroce_qp *qp)
+static bool rq_is_shared(const struct uroce_qp *qp)
 {
 	return qp->srq || qp->type == ENG_XRC_RECV;
 }
@@ -337,7 +338,7 @@ static int start_engine(struct uroce_qp *qp)
 				.sq = &qp->sq,
 				.rq = &qp->own_rq,
 				.max_recv_sge = sge,
-				.rq_shared = is_shared(qp),
+				.rq_shared = rq_is_shared(qp),
 				.signal_all = qp->signal_all,
 				.credits_hidden = qp->context->settings.credits_hidden,
 				/* UC and UD packets are not acknowledged, so not in flight. */
@@ -366,13 +367,13 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	memset(qp, 0, sizeof(*qp));
 	qp->context = to_uroce_context(context);
 	qp->generation = uroce_generation;
-	set_parts(qp, attr);
+	set_objects(qp, attr);
 	qp->remote_cache.user = qp;
 	qp->signal_all = attr->sq_sig_all;
 	qp->progress.unreliable = qp->type == ENG_UC || qp->type == ENG_UD;
 	init_locks(qp);
 	early_pool_open();
-	error = make_rings(qp);
+	error = alloc_rings(qp);
 	if (!error)
 		error = start_engine(qp);
 	if (error)
@@ -380,10 +381,10 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	set_public_fields(qp, context, attr);
 	if (qp->pd)
 		uroce_pd_use(qp->pd);
-	count_users(qp, 1);
+	change_user_counts(qp, 1);
 	attach_to_cqs(qp);
 	if (qp->type != ENG_XRC_RECV)
-		uroce_belongings_enter(&qp->belonging, BELONGING_QP, qp->context, end);
+		uroce_belongings_enter(&qp->belonging, BELONGING_QP, qp->context, stop_qp);
 	attr->cap = qp->cap;
 	return qp;
 
@@ -422,7 +423,7 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct uroce_qp *qp;
-	struct ibv_qp *opening;
+	struct ibv_qp *handle;
 	int error = 0;
 
 	if ((attr->comp_mask & ~known) ||
@@ -438,13 +439,13 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	if (!qp)
 		return NULL;
 	if (qp->type == ENG_XRC_RECV) {
-		opening = uroce_xrc_first_opening(qp, attr->xrcd, attr->qp_context);
-		if (!opening)
+		handle = uroce_xrc_first_opening(qp, attr->xrcd, attr->qp_context);
+		if (!handle)
 			uroce_qp_free(qp);
 		/* An XRC target does not use its PD, but librdmacm reads the PD of its id here. */
 		else if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
-			opening->pd = attr->pd;
-		return opening;
+			handle->pd = attr->pd;
+		return handle;
 	}
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		error = uroce_wr_functions(qp, attr->send_ops_flags);
@@ -475,28 +476,28 @@ void uroce_qp_take_in(struct uroce_qp *qp)
 		progress_take_in(qp->progress.worker);
 }
 
-static bool awaits_answer(struct uroce_qp *qp)
+static bool awaits_ack(struct uroce_qp *qp)
 {
 	bool awaits;
 
 	pthread_mutex_lock(&qp->progress.lock);
-	awaits = eng_awaits_response(qp->progress.engine, progress_now(), REPLY_WAIT_NS);
+	awaits = eng_awaits_response(qp->progress.engine, progress_now(), ACK_WAIT_NS);
 	pthread_mutex_unlock(&qp->progress.lock);
 	return awaits;
 }
 
 void uroce_qp_await_answers(struct uroce_qp *qp)
 {
-	uint64_t until = progress_now() + REPLY_WAIT_NS;
+	uint64_t until = progress_now() + ACK_WAIT_NS;
 
-	while (awaits_answer(qp) && progress_now() < until) {
-		usleep(ANSWER_PAUSE_US);
+	while (awaits_ack(qp) && progress_now() < until) {
+		usleep(ACK_POLL_US);
 		progress_take_in(qp->progress.worker);
 	}
 }
 
 /* Removes qp from the network and from its CQs, and drops its unread events. */
-static void silence(struct uroce_qp *qp)
+static void stop_traffic(struct uroce_qp *qp)
 {
 	uroce_qp_take_in(qp);
 	/* The peer may still wait for the ACK of the last message. */
@@ -517,11 +518,11 @@ static void silence(struct uroce_qp *qp)
 
 void uroce_qp_end(struct uroce_qp *qp)
 {
-	silence(qp);
+	stop_traffic(qp);
 	qp->generation = UROCE_ENDED;
 }
 
-static void end(struct uroce_belonging *belonging)
+static void stop_qp(struct uroce_belonging *belonging)
 {
 	uroce_qp_end((struct uroce_qp *)((char *)belonging - offsetof(struct uroce_qp, belonging)));
 }
@@ -533,7 +534,7 @@ void uroce_qp_free(struct uroce_qp *qp)
 	uroce_belongings_leave(&qp->belonging);
 	/* In a forked child the QP itself remains in use by the parent. */
 	if (!uroce_inherited(qp->generation)) {
-		silence(qp);
+		stop_traffic(qp);
 		uroce_async_await(&qp->base.qp.mutex, &qp->base.qp.cond,
 				  &qp->base.qp.events_completed, &qp->asyncs_taken);
 	}
@@ -541,7 +542,7 @@ void uroce_qp_free(struct uroce_qp *qp)
 	if (qp->has_windows)
 		key_table_unbind_user(qp);
 	free_rings(qp);
-	count_users(qp, -1);
+	change_user_counts(qp, -1);
 	if (qp->pd)
 		uroce_pd_leave(qp->pd);
 	free_memory(qp);

@@ -48,7 +48,7 @@ static enum ibv_mtu active_mtu(struct uroce_device *device)
 	return uroce_active_mtu(mtu);
 }
 
-static bool numbers_are_good(const struct ibv_qp_attr *attr, int mask)
+static bool numbers_are_valid(const struct ibv_qp_attr *attr, int mask)
 {
 	const struct {
 		int bit;
@@ -74,19 +74,19 @@ static bool numbers_are_good(const struct ibv_qp_attr *attr, int mask)
 }
 
 /* Some programs always set 4096 bytes, which fails on every Ethernet with an MTU of 1500 bytes. */
-static bool path_mtu_is_good(const struct uroce_qp *qp, enum ibv_mtu path_mtu)
+static bool path_mtu_is_valid(const struct uroce_qp *qp, enum ibv_mtu path_mtu)
 {
-	enum ibv_mtu most = active_mtu(qp->context->device);
+	enum ibv_mtu max = active_mtu(qp->context->device);
 
 	if (path_mtu < IBV_MTU_256 || path_mtu > IBV_MTU_4096)
 		return false;
-	if (path_mtu <= most)
+	if (path_mtu <= max)
 		return true;
 	uroce_complain("queue pair %u: the path MTU %u is larger than %s carries: use %u, the "
 		       "active_mtu that ibv_query_port() and ibv_devinfo show, or give the "
 		       "interface a larger MTU",
 		       qp->progress.qpn, 128u << path_mtu, qp->context->device->base.device.name,
-		       128u << most);
+		       128u << max);
 	return false;
 }
 
@@ -97,11 +97,11 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 	struct uroce_device *device = qp->context->device;
 	char text[PROGRESS_ERROR_TEXT];
 
-	if (!numbers_are_good(attr, mask))
+	if (!numbers_are_valid(attr, mask))
 		return EINVAL;
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
 		return EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) && !path_mtu_is_good(qp, attr->path_mtu))
+	if ((mask & IBV_QP_PATH_MTU) && !path_mtu_is_valid(qp, attr->path_mtu))
 		return EINVAL;
 	if (!(mask & IBV_QP_AV))
 		return 0;
@@ -115,8 +115,8 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 	return EINVAL;
 }
 
-static int check_move(enum eng_qp_type type, enum eng_qp_state from, const struct ibv_qp_attr *attr,
-		      int mask, enum eng_qp_state *to)
+static int check_transition(enum eng_qp_type type, enum eng_qp_state from,
+			    const struct ibv_qp_attr *attr, int mask, enum eng_qp_state *to)
 {
 	*to = from;
 	if (mask & IBV_QP_STATE) {
@@ -131,31 +131,31 @@ static int check_move(enum eng_qp_type type, enum eng_qp_state from, const struc
 }
 
 /* Copies the attributes named by mask. */
-static void merge(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr, int mask)
+static void merge_attr(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr, int mask)
 {
-#define TAKE(bit, field)                           \
+#define COPY(bit, field)                           \
 	do {                                       \
 		if (mask & (bit))                  \
 			into->field = attr->field; \
 	} while (0)
-	TAKE(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
-	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
-	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
-	TAKE(IBV_QP_PORT, port_num);
-	TAKE(IBV_QP_QKEY, qkey);
-	TAKE(IBV_QP_AV, ah_attr);
-	TAKE(IBV_QP_PATH_MTU, path_mtu);
-	TAKE(IBV_QP_TIMEOUT, timeout);
-	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
-	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
-	TAKE(IBV_QP_RQ_PSN, rq_psn);
-	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
-	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
-	TAKE(IBV_QP_SQ_PSN, sq_psn);
-	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
-	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
-#undef TAKE
+	COPY(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	COPY(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	COPY(IBV_QP_PKEY_INDEX, pkey_index);
+	COPY(IBV_QP_PORT, port_num);
+	COPY(IBV_QP_QKEY, qkey);
+	COPY(IBV_QP_AV, ah_attr);
+	COPY(IBV_QP_PATH_MTU, path_mtu);
+	COPY(IBV_QP_TIMEOUT, timeout);
+	COPY(IBV_QP_RETRY_CNT, retry_cnt);
+	COPY(IBV_QP_RNR_RETRY, rnr_retry);
+	COPY(IBV_QP_RQ_PSN, rq_psn);
+	COPY(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	COPY(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	COPY(IBV_QP_SQ_PSN, sq_psn);
+	COPY(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	COPY(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	COPY(IBV_QP_DEST_QPN, dest_qp_num);
+#undef COPY
 	/* PSNs have 24 bits; some programs pass random 32-bit numbers. */
 	into->rq_psn &= MAX_24_BITS;
 	into->sq_psn &= MAX_24_BITS;
@@ -167,7 +167,7 @@ static void merge(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr, int 
 }
 
 /* Called with qp->progress.lock held.  path is NULL if the address vector does not change. */
-static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
+static void set_engine_attr(struct uroce_qp *qp, const struct eng_path *path)
 {
 	struct eng_attr *to = eng_qp_attr(qp->progress.engine);
 	const struct ibv_qp_attr *from = &qp->attr;
@@ -197,7 +197,7 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
  * Waits until the next hop is resolved.  If that fails, modify_qp succeeds nevertheless, and the
  * retries of the QP decide.
  */
-static void find_neighbour(const struct uroce_qp *qp, const struct progress_route *route)
+static void resolve_next_hop(const struct uroce_qp *qp, const struct progress_route *route)
 {
 	if (!neighbour_meet(route->sgid, route->dgid, progress_route_scope(route)))
 		uroce_debug("queue pair %u: the next hop to its peer does not answer",
@@ -208,8 +208,8 @@ static void find_neighbour(const struct uroce_qp *qp, const struct progress_rout
  * Opens the path to the peer.  May block for some ms, and until the next hop is resolved.  Returns
  * 0 or a positive errno.
  */
-static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
-		      struct progress_route *route, struct eng_path *path)
+static int open_path(struct uroce_qp *qp, const struct ibv_qp_attr *next,
+		     struct progress_route *route, struct eng_path *path)
 {
 	char error[PROGRESS_ERROR_TEXT] = "";
 	int result;
@@ -217,7 +217,7 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	route->dest_qpn = next->dest_qp_num;
 	if (!route->traffic_class)
 		route->traffic_class = qp->context->settings.traffic_class;
-	find_neighbour(qp, route);
+	resolve_next_hop(qp, route);
 	result = progress_qp_connect(qp->progress.worker, &qp->progress, route, path, error);
 	if (!result)
 		uroce_cwnd_fit(qp->progress.worker, link_addr_receive_buffer(qp->progress.addr));
@@ -232,14 +232,14 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
  * Allocates responder resources for depth READs and Atomics, unless qp has as many: then *memory is
  * NULL.  Returns 0 or ENOMEM.
  */
-static int make_replay(const struct uroce_qp *qp, uint32_t depth, void **memory)
+static int alloc_resp_res(const struct uroce_qp *qp, uint32_t depth, void **memory)
 {
 	*memory = depth > qp->replay_depth ? malloc(eng_resp_res_bytes(depth)) : NULL;
 	return *memory || depth <= qp->replay_depth ? 0 : ENOMEM;
 }
 
 /* Called with qp->progress.lock held.  Returns the old memory, which the caller must free. */
-static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
+static void *set_resp_res(struct uroce_qp *qp, uint32_t depth, void *memory)
 {
 	if (!memory)
 		return NULL;
@@ -253,7 +253,7 @@ static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
  * message (rdma_disconnect() does), while the peer still waits for its ACK.  The ACK is built from
  * the attributes of the QP, so it is sent before they change.  Called with qp->progress.lock held.
  */
-static void say_farewell(struct uroce_qp *qp, enum eng_qp_state to)
+static void send_final_ack(struct uroce_qp *qp, enum eng_qp_state to)
 {
 	if (to != ENG_ERR && to != ENG_RESET)
 		return;
@@ -262,7 +262,7 @@ static void say_farewell(struct uroce_qp *qp, enum eng_qp_state to)
 }
 
 /* Called with modify_lock held, so that otherwise only errors change the state. */
-static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static int modify_locked(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct progress_route route;
 	struct eng_path path;
@@ -274,7 +274,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	pthread_mutex_lock(&qp->progress.lock);
 	from = eng_qp_state(qp->progress.engine);
 	pthread_mutex_unlock(&qp->progress.lock);
-	error = check_move(qp->type, from, attr, mask, &to);
+	error = check_transition(qp->type, from, attr, mask, &to);
 	if (!error)
 		error = check_values(qp, attr, mask, &route);
 	if (error)
@@ -283,30 +283,31 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		uroce_qp_take_in(qp);
 	if (to == ENG_ERR)
 		uroce_qp_await_answers(qp);
-	merge(&next, attr, mask);
+	merge_attr(&next, attr, mask);
 	if (mask & IBV_QP_AV)
-		error = connect_to(qp, &next, &route, &path);
+		error = open_path(qp, &next, &route, &path);
 	else if (qp->type == ENG_UD && to == ENG_RTR)
 		error = uroce_ud_listen(qp);
 	if (!error)
-		error = make_replay(qp, next.max_dest_rd_atomic, &replay);
+		error = alloc_resp_res(qp, next.max_dest_rd_atomic, &replay);
 	if (error)
 		return error;
 
 	pthread_mutex_lock(&qp->progress.lock);
 	/* If the QP went to ERR in the meantime, check again as if the call had come later. */
 	if (eng_qp_state(qp->progress.engine) != from)
-		error = check_move(qp->type, eng_qp_state(qp->progress.engine), attr, mask, &to);
+		error = check_transition(qp->type, eng_qp_state(qp->progress.engine), attr, mask,
+					 &to);
 	if (!error) {
 		if (mask & IBV_QP_STATE)
-			say_farewell(qp, to);
+			send_final_ack(qp, to);
 		if (to == ENG_RESET) {
 			memset(&next, 0, sizeof(next));
 			uroce_ud_forget(qp);
 		}
 		qp->attr = next;
-		replay = use_replay(qp, next.max_dest_rd_atomic, replay);
-		tell_engine(qp, mask & IBV_QP_AV ? &path : NULL);
+		replay = set_resp_res(qp, next.max_dest_rd_atomic, replay);
+		set_engine_attr(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
 			eng_set_state(qp->progress.engine, to, progress_now());
 		progress_changed(qp->progress.worker, &qp->progress);
@@ -323,7 +324,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
  * Removes from mask the responder attributes of an XRC initiator and the requester attributes of an
  * XRC target.  Programs set them, because the kernel ignores them.
  */
-static int without_other_half(enum eng_qp_type type, int mask)
+static int drop_unused_attrs(enum eng_qp_type type, int mask)
 {
 	if (type == ENG_XRC_SEND)
 		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -340,7 +341,7 @@ int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 	if (uroce_inherited(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&qp->modify_lock);
-	error = modify(qp, attr, without_other_half(qp->type, mask));
+	error = modify_locked(qp, attr, drop_unused_attrs(qp->type, mask));
 	pthread_mutex_unlock(&qp->modify_lock);
 	if (error)
 		uroce_debug("queue pair %u is not modified: state %s, attributes 0x%x: %s",

@@ -18,7 +18,7 @@ _Static_assert(UROCE_MAX_SGE <= ENG_MAX_SGE, "a QP keeps the SGEs of the request
  * Raises IBV_EVENT_SRQ_LIMIT_REACHED if armed and due, and disarms it: ibv_modify_srq(3).  Called
  * with srq->lock held.
  */
-static void look_at_limit(struct uroce_srq *srq)
+static void check_limit(struct uroce_srq *srq)
 {
 	if (eng_ring_used(&srq->ring) >= srq->limit)
 		return;
@@ -40,7 +40,7 @@ enum eng_rq_result uroce_srq_take(struct uroce_srq *srq, struct eng_recv_desc *w
 		wqe->sge_count = entry->sge_count;
 		memcpy(sge, entry->sge, entry->sge_count * sizeof(*sge));
 		srq->ring.tail++;
-		look_at_limit(srq);
+		check_limit(srq);
 		result = ENG_RQ_OK;
 	}
 	pthread_mutex_unlock(&srq->lock);
@@ -119,14 +119,14 @@ static void free_memory(struct uroce_srq *srq)
 	free(srq);
 }
 
-static int make_ring(struct uroce_srq *srq, struct eng_ring *ring, struct uroce_buffer *buffer,
-		     uint32_t max_wr)
+static int alloc_ring(struct uroce_srq *srq, struct eng_ring *ring, struct uroce_buffer *buffer,
+		      uint32_t max_wr)
 {
 	return uroce_make_ring(ring, buffer, srq->pd, UROCEDV_SHARED_RECEIVE_QUEUE, max_wr,
 			       eng_recv_slot_bytes(srq->max_sge));
 }
 
-static struct uroce_srq *allocate(struct uroce_pd *pd, const struct ibv_srq_attr *attr)
+static struct uroce_srq *alloc_srq(struct uroce_pd *pd, const struct ibv_srq_attr *attr)
 {
 	struct uroce_srq *srq = calloc(1, sizeof(*srq));
 
@@ -136,14 +136,14 @@ static struct uroce_srq *allocate(struct uroce_pd *pd, const struct ibv_srq_attr
 	srq->generation = uroce_generation;
 	srq->pd = pd;
 	srq->max_sge = attr->max_sge;
-	if (make_ring(srq, &srq->ring, &srq->buffer, attr->max_wr)) {
+	if (alloc_ring(srq, &srq->ring, &srq->buffer, attr->max_wr)) {
 		free_memory(srq);
 		return NULL;
 	}
 	return srq;
 }
 
-static void end(struct uroce_belonging *belonging)
+static void stop_srq(struct uroce_belonging *belonging)
 {
 	struct uroce_srq *srq =
 		(struct uroce_srq *)((char *)belonging - offsetof(struct uroce_srq, belonging));
@@ -164,7 +164,7 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 		error = uroce_object_add(context, UROCE_OBJECT_SRQ);
 	if (error)
 		goto err;
-	srq = allocate(to_uroce_pd(attr->pd), &attr->attr);
+	srq = alloc_srq(to_uroce_pd(attr->pd), &attr->attr);
 	error = ENOMEM;
 	if (!srq)
 		goto err_remove;
@@ -177,7 +177,7 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 			goto err_free;
 	}
 	uroce_pd_use(srq->pd);
-	uroce_belongings_enter(&srq->belonging, BELONGING_SRQ, srq->context, end);
+	uroce_belongings_enter(&srq->belonging, BELONGING_SRQ, srq->context, stop_srq);
 	return &srq->base.srq;
 
 err_free:
@@ -202,20 +202,21 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 }
 
 /* Called with srq->lock held. */
-static int resize(struct uroce_srq *srq, uint32_t max_wr)
+static int resize_ring(struct uroce_srq *srq, uint32_t max_wr)
 {
-	struct eng_ring old = srq->ring, fresh;
+	struct eng_ring old = srq->ring, new_ring;
 	struct uroce_buffer buffer;
 	int error;
 
 	if (!max_wr || max_wr > UROCE_MAX_SRQ_WR || max_wr < eng_ring_used(&old))
 		return EINVAL;
-	error = make_ring(srq, &fresh, &buffer, max_wr);
+	error = alloc_ring(srq, &new_ring, &buffer, max_wr);
 	if (error)
 		return error;
 	for (uint32_t i = old.tail; i != old.head; i++)
-		memcpy(eng_ring_slot(&fresh, fresh.head++), eng_ring_slot(&old, i), old.slot_bytes);
-	srq->ring = fresh;
+		memcpy(eng_ring_slot(&new_ring, new_ring.head++), eng_ring_slot(&old, i),
+		       old.slot_bytes);
+	srq->ring = new_ring;
 	uroce_buffer_free(&srq->buffer);
 	srq->buffer = buffer;
 	return 0;
@@ -236,11 +237,11 @@ int uroce_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mas
 	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
 		error = EINVAL;
 	if (!error && (mask & IBV_SRQ_MAX_WR))
-		error = resize(srq, max_wr);
+		error = resize_ring(srq, max_wr);
 	if (!error && (mask & IBV_SRQ_LIMIT)) {
 		srq->limit = attr->srq_limit;
 		/* Fewer WQEs than the limit may be left already. */
-		look_at_limit(srq);
+		check_limit(srq);
 	}
 	pthread_mutex_unlock(&srq->lock);
 	return error;

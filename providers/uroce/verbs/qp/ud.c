@@ -26,8 +26,8 @@ void uroce_ud_forked(void)
 }
 
 /* Listens on all GIDs of the device.  listen_lock is held.  Returns 0 or a negative errno. */
-static int listen_to_all(struct uroce_context *context, unsigned int worker,
-			 char error[PROGRESS_ERROR_TEXT])
+static int set_listen_gids(struct uroce_context *context, unsigned int worker,
+			   char error[PROGRESS_ERROR_TEXT])
 {
 	struct progress_local local[UROCE_GID_TABLE];
 	unsigned int count = 0;
@@ -58,14 +58,14 @@ static bool is_listener(const struct uroce_context *context)
 }
 
 /* Called with listen_lock held.  Returns 0 or a negative errno. */
-static int begin_to_listen(struct uroce_context *context, unsigned int worker,
+static int start_listening(struct uroce_context *context, unsigned int worker,
 			   char error[PROGRESS_ERROR_TEXT])
 {
 	int result = -ENOMEM;
 
 	context->listen[worker] = progress_listen_new();
 	if (context->listen[worker])
-		result = listen_to_all(context, worker, error);
+		result = set_listen_gids(context, worker, error);
 	if (!result && !is_listener(context)) {
 		context->next_listener = listeners;
 		listeners = context;
@@ -86,7 +86,7 @@ int uroce_ud_listen(struct uroce_qp *qp)
 
 	pthread_mutex_lock(&listen_lock);
 	if (!context->listen[worker])
-		error = begin_to_listen(context, worker, text);
+		error = start_listening(context, worker, text);
 	pthread_mutex_unlock(&listen_lock);
 	if (error) {
 		if (text[0])
@@ -108,7 +108,7 @@ void uroce_ud_addresses_changed(void)
 	for (struct uroce_context *context = listeners; context; context = context->next_listener) {
 		for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
 			if (context->listen[i])
-				listen_to_all(context, i, text);
+				set_listen_gids(context, i, text);
 		}
 	}
 	pthread_mutex_unlock(&listen_lock);
@@ -155,7 +155,7 @@ void uroce_ud_hold(const struct eng_send_wqe *wqe)
 		uroce_ah_hold((struct uroce_ah *)(uintptr_t)wqe->ud.ah);
 }
 
-static void release_until(struct uroce_qp *qp, uint32_t end)
+static void release_ahs_until(struct uroce_qp *qp, uint32_t end)
 {
 	for (; qp->held != end; qp->held++) {
 		const struct eng_send_wqe *wqe = eng_ring_slot(&qp->sq, qp->held);
@@ -167,13 +167,13 @@ static void release_until(struct uroce_qp *qp, uint32_t end)
 
 void uroce_ud_retired(struct uroce_qp *qp)
 {
-	release_until(qp, qp->sq.tail);
+	release_ahs_until(qp, qp->sq.tail);
 }
 
 void uroce_ud_forget(struct uroce_qp *qp)
 {
 	if (qp->type != ENG_UD)
 		return;
-	release_until(qp, qp->sq.head);
+	release_ahs_until(qp, qp->sq.head);
 	qp->held = 0;
 }

@@ -16,24 +16,23 @@
 
 enum {
 	ATOMIC_BYTES = 8,
-	SUPPORTED = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-		    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
-		    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE,
-	/* Subsets of SUPPORTED. */
-	SUPPORTED_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
-	SUPPORTED_UC = SUPPORTED_UD | IBV_QP_EX_WITH_RDMA_WRITE |
-		       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
-		       IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV,
+	OPS_RC = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+		 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+		 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV |
+		 IBV_QP_EX_WITH_ATOMIC_WRITE,
+	/* Subsets of OPS_RC. */
+	OPS_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	OPS_UC = OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV,
 };
 
-static struct uroce_qp *of(struct ibv_qp_ex *qp)
+static struct uroce_qp *to_qp(struct ibv_qp_ex *qp)
 {
 	return (struct uroce_qp *)qp;
 }
 
-static void fail(struct uroce_qp *qp, int error)
+static void set_error(struct uroce_qp *qp, int error)
 {
 	if (!qp->batch.error)
 		qp->batch.error = error;
@@ -46,32 +45,32 @@ static bool is_atomic(const struct eng_send_wqe *wqe)
 }
 
 /* Checks that the last WQE begun is complete. */
-static void close_request(struct uroce_qp *qp)
+static void check_last_wqe(struct uroce_qp *qp)
 {
 	const struct eng_send_wqe *wqe = qp->batch.wqe;
 
 	if (!wqe)
 		return;
 	if (is_atomic(wqe) && (wqe->sge_count != 1 || wqe->length != ATOMIC_BYTES))
-		fail(qp, EINVAL);
+		set_error(qp, EINVAL);
 	if (qp->type == ENG_UD && !wqe->ud.ah)
-		fail(qp, EINVAL);
+		set_error(qp, EINVAL);
 }
 
-static struct eng_send_wqe *begin(struct ibv_qp_ex *ex, enum eng_op op)
+static struct eng_send_wqe *begin_wqe(struct ibv_qp_ex *ex, enum eng_op op)
 {
-	struct uroce_qp *qp = of(ex);
+	struct uroce_qp *qp = to_qp(ex);
 	struct eng_send_wqe *wqe;
 
-	close_request(qp);
+	check_last_wqe(qp);
 	if (qp->batch.error)
 		return NULL;
 	if (ex->wr_flags & ~(unsigned int)UROCE_SEND_FLAGS) {
-		fail(qp, EINVAL);
+		set_error(qp, EINVAL);
 		return NULL;
 	}
 	if (eng_ring_used(&qp->sq) + qp->batch.count >= qp->sq.limit) {
-		fail(qp, ENOMEM);
+		set_error(qp, ENOMEM);
 		return NULL;
 	}
 	wqe = eng_ring_slot(&qp->sq, qp->sq.head + qp->batch.count++);
@@ -91,7 +90,7 @@ static struct eng_send_wqe *begin(struct ibv_qp_ex *ex, enum eng_op op)
 static void begin_remote(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, uint64_t va,
 			 uint32_t immediate)
 {
-	struct eng_send_wqe *wqe = begin(ex, op);
+	struct eng_send_wqe *wqe = begin_wqe(ex, op);
 
 	if (!wqe)
 		return;
@@ -103,7 +102,7 @@ static void begin_remote(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, ui
 static void begin_atomic(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, uint64_t va,
 			 uint64_t compare_add, uint64_t swap)
 {
-	struct eng_send_wqe *wqe = begin(ex, op);
+	struct eng_send_wqe *wqe = begin_wqe(ex, op);
 
 	if (!wqe)
 		return;
@@ -115,12 +114,12 @@ static void begin_atomic(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, ui
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	begin(ex, ENG_SEND);
+	begin_wqe(ex, ENG_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 immediate)
 {
-	struct eng_send_wqe *wqe = begin(ex, ENG_SEND_IMM);
+	struct eng_send_wqe *wqe = begin_wqe(ex, ENG_SEND_IMM);
 
 	if (wqe)
 		wqe->immediate = ntohl(immediate);
@@ -154,7 +153,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	struct eng_send_wqe *wqe = begin(ex, ENG_SEND_INV);
+	struct eng_send_wqe *wqe = begin_wqe(ex, ENG_SEND_INV);
 
 	if (wqe)
 		wqe->immediate = rkey;
@@ -162,7 +161,7 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	struct eng_send_wqe *wqe = begin(ex, ENG_LOCAL_INV);
+	struct eng_send_wqe *wqe = begin_wqe(ex, ENG_LOCAL_INV);
 
 	if (wqe)
 		wqe->immediate = rkey;
@@ -171,19 +170,19 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	struct eng_send_wqe *wqe = begin(ex, ENG_BIND_MW);
+	struct eng_send_wqe *wqe = begin_wqe(ex, ENG_BIND_MW);
 	int error = 0;
 
 	if (wqe)
-		error = uroce_mw_request(of(ex), IBV_MW_TYPE_2, mw, rkey, info, wqe);
+		error = uroce_mw_request(to_qp(ex), IBV_MW_TYPE_2, mw, rkey, info, wqe);
 	if (error)
-		fail(of(ex), error);
+		set_error(to_qp(ex), error);
 }
 
-/* The value is a parameter, so the data is inline; make_rings() reserves space for it. */
+/* The value is a parameter, so the data is inline; alloc_rings() reserves space for it. */
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, const void *value)
 {
-	struct eng_send_wqe *wqe = begin(ex, ENG_ATOMIC_WRITE);
+	struct eng_send_wqe *wqe = begin_wqe(ex, ENG_ATOMIC_WRITE);
 
 	if (!wqe)
 		return;
@@ -195,21 +194,21 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, co
 }
 
 /* Returns false for operations without data, or whose data is set when they are begun. */
-static bool takes_data(const struct eng_send_wqe *wqe)
+static bool expects_data(const struct eng_send_wqe *wqe)
 {
 	return wqe->op != ENG_LOCAL_INV && wqe->op != ENG_BIND_MW && wqe->op != ENG_ATOMIC_WRITE;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
 {
-	struct uroce_qp *qp = of(ex);
+	struct uroce_qp *qp = to_qp(ex);
 	struct eng_send_wqe *wqe = qp->batch.wqe;
 	uint64_t length = 0;
 
 	if (!wqe)
 		return;
-	if (count > qp->cap.max_send_sge || !takes_data(wqe)) {
-		fail(qp, EINVAL);
+	if (count > qp->cap.max_send_sge || !expects_data(wqe)) {
+		set_error(qp, EINVAL);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -219,7 +218,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv
 		length += list[i].length;
 	}
 	if (length > ENG_MAX_MESSAGE) {
-		fail(qp, EINVAL);
+		set_error(qp, EINVAL);
 		return;
 	}
 	wqe->sge_count = (uint8_t)count;
@@ -237,19 +236,19 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 				    const struct ibv_data_buf *list)
 {
-	struct uroce_qp *qp = of(ex);
+	struct uroce_qp *qp = to_qp(ex);
 	struct eng_send_wqe *wqe = qp->batch.wqe;
 	size_t length = 0;
 
 	if (!wqe)
 		return;
-	if (wqe->op == ENG_READ || is_atomic(wqe) || !takes_data(wqe)) {
-		fail(qp, EINVAL);
+	if (wqe->op == ENG_READ || is_atomic(wqe) || !expects_data(wqe)) {
+		set_error(qp, EINVAL);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (list[i].length > qp->cap.max_inline_data - length) {
-			fail(qp, EINVAL);
+			set_error(qp, EINVAL);
 			return;
 		}
 		memcpy(wqe->data.bytes + length, list[i].addr, list[i].length);
@@ -270,24 +269,24 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
 			   uint32_t remote_qkey)
 {
-	struct uroce_qp *qp = of(ex);
+	struct uroce_qp *qp = to_qp(ex);
 	int error = 0;
 
 	if (qp->batch.wqe)
 		error = uroce_ud_address(qp, qp->batch.wqe, ah, remote_qpn, remote_qkey);
 	if (error)
-		fail(qp, error);
+		set_error(qp, error);
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	if (of(ex)->batch.wqe)
-		of(ex)->batch.wqe->xrc_srqn = remote_srqn;
+	if (to_qp(ex)->batch.wqe)
+		to_qp(ex)->batch.wqe->xrc_srqn = remote_srqn;
 }
 
 static void wr_start(struct ibv_qp_ex *ex)
 {
-	struct uroce_qp *qp = of(ex);
+	struct uroce_qp *qp = to_qp(ex);
 
 	if (!uroce_inherited(qp->generation))
 		pthread_mutex_lock(&qp->progress.lock);
@@ -295,19 +294,19 @@ static void wr_start(struct ibv_qp_ex *ex)
 	qp->batch.count = 0;
 	qp->batch.wqe = NULL;
 	if (uroce_inherited(qp->generation))
-		fail(qp, EIO);
+		set_error(qp, EIO);
 	else if (eng_qp_state(qp->progress.engine) < ENG_RTS)
-		fail(qp, EINVAL);
+		set_error(qp, EINVAL);
 	else if (qp->type == ENG_UD)
 		uroce_ud_retired(qp);
 }
 
-static int complete(struct ibv_qp_ex *ex)
+static int complete_batch(struct ibv_qp_ex *ex)
 {
-	struct uroce_qp *qp = of(ex);
+	struct uroce_qp *qp = to_qp(ex);
 	int error;
 
-	close_request(qp);
+	check_last_wqe(qp);
 	error = qp->batch.error;
 	if (!error && qp->batch.count) {
 		for (uint32_t i = 0; i < qp->batch.count; i++) {
@@ -324,28 +323,28 @@ static int complete(struct ibv_qp_ex *ex)
 
 static int wr_complete(struct ibv_qp_ex *ex)
 {
-	return UROCE_ANSWER(complete(ex));
+	return UROCE_ANSWER(complete_batch(ex));
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	struct uroce_qp *qp = of(ex);
+	struct uroce_qp *qp = to_qp(ex);
 
 	if (!uroce_inherited(qp->generation))
 		pthread_mutex_unlock(&qp->progress.lock);
 }
 
 /* Operations that a QP type supports. */
-static uint64_t supported(enum eng_qp_type type)
+static uint64_t supported_ops(enum eng_qp_type type)
 {
 	switch (type) {
 	case ENG_RC:
 	case ENG_XRC_SEND:
-		return SUPPORTED;
+		return OPS_RC;
 	case ENG_UC:
-		return SUPPORTED & SUPPORTED_UC;
+		return OPS_RC & OPS_UC;
 	case ENG_UD:
-		return SUPPORTED & SUPPORTED_UD;
+		return OPS_RC & OPS_UD;
 	case ENG_XRC_RECV:
 		break;
 	}
@@ -356,7 +355,7 @@ int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags)
 {
 	struct ibv_qp_ex *ex = &qp->base.qp_ex;
 
-	if (flags & ~supported(qp->type))
+	if (flags & ~supported_ops(qp->type))
 		return EOPNOTSUPP;
 	if (qp->type == ENG_UD)
 		ex->wr_set_ud_addr = wr_set_ud_addr;

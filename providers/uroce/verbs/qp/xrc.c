@@ -13,7 +13,7 @@
 #include "xrc_domain.h"
 
 enum {
-	FIRST_PLACES = 64,
+	INITIAL_TABLE_SIZE = 64,
 	MAX_SRQN = 0xffffff,
 };
 
@@ -21,14 +21,14 @@ static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xrc_domain *domains;
 
 /*
- * The XRC SRQs of the process by number, which is the index in place plus 1.  Numbers are assigned
+ * The XRC SRQs of the process by number, which is the index in srqs plus 1.  Numbers are assigned
  * cyclically, so that a stale number of a peer stays invalid for a while.
  */
 static struct {
 	pthread_rwlock_t lock;
-	struct uroce_srq **place;
-	uint32_t places; /* a power of two, or 0 */
-	uint32_t next;	 /* index to be tried first */
+	struct uroce_srq **srqs;
+	uint32_t size; /* a power of two, or 0 */
+	uint32_t next; /* index to be tried first */
 	uint32_t used;
 } table = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
@@ -170,37 +170,37 @@ int uroce_close_xrcd(struct ibv_xrcd *ibv_xrcd)
 }
 
 /* Grows a full table; numbers do not change.  Called with table.lock held for writing. */
-static int make_room(void)
+static int grow_table(void)
 {
-	uint32_t places = table.places ? 2 * table.places : FIRST_PLACES;
+	uint32_t size = table.size ? 2 * table.size : INITIAL_TABLE_SIZE;
 	struct uroce_srq **grown;
 
-	if (table.used < table.places)
+	if (table.used < table.size)
 		return 0;
-	if (places > MAX_SRQN)
+	if (size > MAX_SRQN)
 		return ENOMEM;
-	grown = realloc(table.place, places * sizeof(struct uroce_srq *));
+	grown = realloc(table.srqs, size * sizeof(struct uroce_srq *));
 	if (!grown)
 		return ENOMEM;
-	memset(grown + table.places, 0, (places - table.places) * sizeof(*grown));
-	table.next = table.places;
-	table.place = grown;
-	table.places = places;
+	memset(grown + table.size, 0, (size - table.size) * sizeof(*grown));
+	table.next = table.size;
+	table.srqs = grown;
+	table.size = size;
 	return 0;
 }
 
-static int enter(struct uroce_srq *srq)
+static int assign_srqn(struct uroce_srq *srq)
 {
 	int error;
 
 	pthread_mutex_lock(&domains_lock);
 	pthread_rwlock_wrlock(&table.lock);
-	error = make_room();
+	error = grow_table();
 	if (!error) {
-		while (table.place[table.next & (table.places - 1)])
+		while (table.srqs[table.next & (table.size - 1)])
 			table.next++;
-		table.next &= table.places - 1;
-		table.place[table.next++] = srq;
+		table.next &= table.size - 1;
+		table.srqs[table.next++] = srq;
 		srq->base.srq_num = table.next;
 		table.used++;
 	}
@@ -221,7 +221,7 @@ int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct i
 	srq->domain = xrcd->domain;
 	srq->base.xrcd = &xrcd->base;
 	srq->base.cq = cq;
-	error = enter(srq);
+	error = assign_srqn(srq);
 	if (error)
 		return error;
 	atomic_fetch_add(&srq->cq->users, 1);
@@ -233,12 +233,12 @@ int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct i
 
 void uroce_xrc_hide_srq(struct uroce_srq *srq)
 {
-	uint32_t place = srq->base.srq_num - 1;
+	uint32_t index = srq->base.srq_num - 1;
 
 	pthread_mutex_lock(&domains_lock);
 	pthread_rwlock_wrlock(&table.lock);
-	if (table.place[place] == srq) {
-		table.place[place] = NULL;
+	if (table.srqs[index] == srq) {
+		table.srqs[index] = NULL;
 		table.used--;
 	}
 	pthread_rwlock_unlock(&table.lock);
@@ -257,9 +257,9 @@ void uroce_xrc_remove_srq(struct uroce_srq *srq)
 }
 
 /* Called with table.lock held. */
-static struct uroce_srq *find(const struct uroce_qp *qp, uint32_t srqn)
+static struct uroce_srq *find_srq(const struct uroce_qp *qp, uint32_t srqn)
 {
-	struct uroce_srq *srq = srqn - 1 < table.places ? table.place[srqn - 1] : NULL;
+	struct uroce_srq *srq = srqn - 1 < table.size ? table.srqs[srqn - 1] : NULL;
 
 	return srq && srq->domain == qp->domain ? srq : NULL;
 }
@@ -271,7 +271,7 @@ enum eng_rq_result uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng
 	struct uroce_srq *srq;
 
 	pthread_rwlock_rdlock(&table.lock);
-	srq = find(qp, srqn);
+	srq = find_srq(qp, srqn);
 	if (srq)
 		result = uroce_srq_take(srq, wqe, sge);
 	pthread_rwlock_unlock(&table.lock);
@@ -280,16 +280,16 @@ enum eng_rq_result uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng
 
 void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc)
 {
-	struct eng_wc named = *wc;
+	struct eng_wc wc_with_srqn = *wc;
 	struct uroce_srq *srq;
 
 	/* src_qpn, which only datagrams use, has the SRQ number for uroce_cq_forget_srq(). */
-	named.src_qpn = wc->srqn;
+	wc_with_srqn.src_qpn = wc->srqn;
 	pthread_rwlock_rdlock(&table.lock);
-	srq = find(qp, wc->srqn);
+	srq = find_srq(qp, wc->srqn);
 	/* The SRQ may have been destroyed since the message began; the completion is dropped. */
 	if (srq)
-		uroce_cq_complete(srq->cq, qp->progress.qpn, &named);
+		uroce_cq_complete(srq->cq, qp->progress.qpn, &wc_with_srqn);
 	pthread_rwlock_unlock(&table.lock);
 }
 
@@ -299,7 +299,7 @@ const struct uroce_pd *uroce_xrc_pd(struct uroce_qp *qp, uint32_t srqn)
 	struct uroce_srq *srq;
 
 	pthread_rwlock_rdlock(&table.lock);
-	srq = find(qp, srqn);
+	srq = find_srq(qp, srqn);
 	if (srq)
 		pd = srq->pd->domain;
 	pthread_rwlock_unlock(&table.lock);

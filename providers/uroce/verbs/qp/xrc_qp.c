@@ -16,7 +16,7 @@ static struct uroce_qp **bucket_of(uint32_t qpn)
 	return &targets[qpn % BUCKETS];
 }
 
-static void free_opening(struct xrc_opening *opening, bool inherited)
+static void free_ref(struct xrc_opening *opening, bool inherited)
 {
 	if (!inherited) {
 		pthread_cond_destroy(&opening->base.qp.cond);
@@ -25,36 +25,36 @@ static void free_opening(struct xrc_opening *opening, bool inherited)
 	free(opening);
 }
 
-/* Moves the QP to the context heir, which is open.  Called with the domains' lock held. */
-static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
+/* Moves the QP to context, which is open.  Called with the domains' lock held. */
+static void move_to_context(struct uroce_qp *qp, struct uroce_context *context)
 {
 	struct uroce_context *before = qp->context;
 
-	if (before == heir)
+	if (before == context)
 		return;
 	pthread_mutex_lock(&qp->progress.lock);
-	qp->context = heir;
+	qp->context = context;
 	pthread_mutex_unlock(&qp->progress.lock);
-	uroce_object_move(&before->base.context, &heir->base.context, UROCE_OBJECT_QP);
+	uroce_object_move(&before->base.context, &context->base.context, UROCE_OBJECT_QP);
 }
 
 /*
  * Moves the QP to the context of an opening that has not been stopped and is not leaving.  Returns
  * false if there is none.  Called with the domains' lock held.
  */
-static bool hand_on(struct uroce_qp *qp, const struct xrc_opening *leaving)
+static bool move_to_other_ref(struct uroce_qp *qp, const struct xrc_opening *leaving)
 {
-	struct xrc_opening *heir = qp->openings;
+	struct xrc_opening *other = qp->openings;
 
-	while (heir && (heir == leaving || uroce_inherited(heir->generation)))
-		heir = heir->next;
-	if (heir)
-		inherit(qp, heir->belonging.context);
-	return heir;
+	while (other && (other == leaving || uroce_inherited(other->generation)))
+		other = other->next;
+	if (other)
+		move_to_context(qp, other->belonging.context);
+	return other;
 }
 
 /* Stops an opening; the QP is stopped with its last one. */
-static void end(struct uroce_belonging *belonging)
+static void stop_ref(struct uroce_belonging *belonging)
 {
 	struct xrc_opening *opening =
 		(struct xrc_opening *)((char *)belonging - offsetof(struct xrc_opening, belonging));
@@ -63,14 +63,14 @@ static void end(struct uroce_belonging *belonging)
 	/* Held until the QP is stopped: other threads may be closing the other openings. */
 	xrc_domains_lock();
 	opening->generation = UROCE_ENDED;
-	if (!hand_on(qp, opening) && !uroce_inherited(qp->generation))
+	if (!move_to_other_ref(qp, opening) && !uroce_inherited(qp->generation))
 		uroce_qp_end(qp);
 	xrc_domains_unlock();
 }
 
 /* Called with the domains' lock held, which keeps qp from being destroyed. */
-static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *context,
-				       struct uroce_xrcd *xrcd, void *qp_context)
+static struct xrc_opening *create_ref(struct uroce_qp *qp, struct ibv_context *context,
+				      struct uroce_xrcd *xrcd, void *qp_context)
 {
 	struct xrc_opening *opening = calloc(1, sizeof(*opening));
 	struct ibv_qp *public;
@@ -99,7 +99,7 @@ static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *
 	atomic_fetch_add(&xrcd->users, 1);
 	uroce_context_hold(context);
 	uroce_belongings_enter(&opening->belonging, BELONGING_XRC_OPENING,
-			       to_uroce_context(context), end);
+			       to_uroce_context(context), stop_ref);
 	return opening;
 }
 
@@ -110,7 +110,7 @@ struct ibv_qp *uroce_xrc_first_opening(struct uroce_qp *qp, struct ibv_xrcd *ibv
 	struct xrc_opening *opening;
 
 	xrc_domains_lock();
-	opening = open_target(qp, ibv_xrcd->context, xrcd, qp_context);
+	opening = create_ref(qp, ibv_xrcd->context, xrcd, qp_context);
 	if (opening) {
 		qp->next_target = *bucket_of(qp->progress.qpn);
 		*bucket_of(qp->progress.qpn) = qp;
@@ -143,9 +143,9 @@ struct ibv_qp *uroce_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 	while (qp && (qp->progress.qpn != attr->qp_num || qp->domain != xrcd->domain))
 		qp = qp->next_target;
 	if (qp) {
-		opening = open_target(qp, context, xrcd,
-				      attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context
-										 : NULL);
+		opening = create_ref(qp, context, xrcd,
+				     attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context
+										: NULL);
 		error = ENOMEM;
 	}
 	xrc_domains_unlock();
@@ -160,7 +160,7 @@ err:
  * Unlinks opening from its QP, and the QP from the hash table after its last opening; then returns
  * true.  Called with the domains' lock held.
  */
-static bool leave(struct xrc_opening *opening)
+static bool unlink_ref(struct xrc_opening *opening)
 {
 	struct uroce_qp *qp = opening->qp, **target = bucket_of(qp->progress.qpn);
 	bool inherited = uroce_inherited(qp->generation);
@@ -189,10 +189,10 @@ int uroce_xrc_close_opening(struct xrc_opening *opening)
 	uroce_belongings_leave(&opening->belonging);
 	xrc_domains_lock();
 	/* The QP must not remain in a context that may be closed: move it, or stop it. */
-	if (!uroce_inherited(qp->generation) && !hand_on(qp, opening) &&
+	if (!uroce_inherited(qp->generation) && !move_to_other_ref(qp, opening) &&
 	    (qp->openings != opening || opening->next))
 		uroce_qp_end(qp);
-	last = leave(opening);
+	last = unlink_ref(opening);
 	xrc_domains_unlock();
 	if (!inherited) {
 		uroce_async_purge(to_uroce_context(context), &opening->base.qp);
@@ -202,7 +202,7 @@ int uroce_xrc_close_opening(struct xrc_opening *opening)
 	if (last)
 		uroce_qp_free(qp);
 	atomic_fetch_sub(&opening->xrcd->users, 1);
-	free_opening(opening, inherited);
+	free_ref(opening, inherited);
 	uroce_context_release(context);
 	return 0;
 }
