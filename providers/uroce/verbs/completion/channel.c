@@ -84,9 +84,9 @@ static struct deferred_events {
 	} event[MAX_DEFERRED];
 } deferred_events[PROGRESS_WORKERS];
 
-static struct uroce_cq *cq_of_pending(struct uroce_unwritten *unwritten)
+static struct uroce_cq *cq_of_pending(struct uroce_unwritten *pending)
 {
-	return (struct uroce_cq *)((char *)unwritten - offsetof(struct uroce_cq, unwritten));
+	return (struct uroce_cq *)((char *)pending - offsetof(struct uroce_cq, pending_events));
 }
 
 /* Returns false if the pipe is full.  Called with channel->lock held, as the next three. */
@@ -97,27 +97,27 @@ static bool write_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 	return event_pipe_push(channel->write_fd, &record, sizeof(record)) != ENOBUFS;
 }
 
-static void add_pending(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
+static void add_pending(struct uroce_comp_channel *channel, struct uroce_unwritten *pending)
 {
-	if (unwritten->count++)
+	if (pending->count++)
 		return;
-	unwritten->next = NULL;
-	*channel->last_unwritten = unwritten;
-	channel->last_unwritten = &unwritten->next;
+	pending->next = NULL;
+	*channel->last_unwritten = pending;
+	channel->last_unwritten = &pending->next;
 }
 
-static void remove_pending(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
+static void remove_pending(struct uroce_comp_channel *channel, struct uroce_unwritten *pending)
 {
 	struct uroce_unwritten **from = &channel->first_unwritten;
 
-	if (!unwritten->count)
+	if (!pending->count)
 		return;
-	while (*from != unwritten)
+	while (*from != pending)
 		from = &(*from)->next;
-	*from = unwritten->next;
-	if (channel->last_unwritten == &unwritten->next)
+	*from = pending->next;
+	if (channel->last_unwritten == &pending->next)
 		channel->last_unwritten = from;
-	unwritten->count = 0;
+	pending->count = 0;
 }
 
 /* Writes pending events until the pipe is full; CQs in the order of their oldest pending event. */
@@ -141,7 +141,7 @@ static void send_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 	pthread_mutex_lock(&channel->lock);
 	/* Pending events go first; otherwise later ones would starve them. */
 	if (channel->first_unwritten || !write_event(channel, cq)) {
-		add_pending(channel, &cq->unwritten);
+		add_pending(channel, &cq->pending_events);
 		/*
 		 * Set the flag for readers, then try again.  If the pipe is still full, an unread
 		 * event in it will be read later, and its reader sees the flag.
@@ -205,7 +205,7 @@ static bool event_has_cq(const void *record, const void *cq)
 void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
-	remove_pending(channel, &cq->unwritten);
+	remove_pending(channel, &cq->pending_events);
 	event_pipe_purge(channel->base.fd, channel->write_fd,
 			 sizeof(struct ib_uverbs_comp_event_desc), event_has_cq, &cq->base.cq);
 	write_pending(channel);

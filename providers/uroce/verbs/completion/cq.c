@@ -108,10 +108,10 @@ static void set_tail(struct uroce_cq *cq, uint32_t tail)
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
 	if (!cq->channel)
 		return;
-	if (is_after(tail, cq->told))
-		cq->told = tail;
-	if (is_after(tail, cq->solicited))
-		cq->solicited = tail;
+	if (is_after(tail, cq->notified_idx))
+		cq->notified_idx = tail;
+	if (is_after(tail, cq->solicited_idx))
+		cq->solicited_idx = tail;
 }
 
 void uroce_cq_send_event(struct uroce_cq *cq)
@@ -120,9 +120,9 @@ void uroce_cq_send_event(struct uroce_cq *cq)
 
 	/* An event covers one completion, or all of them if the CQ has moderation. */
 	if (cq->moderation.period)
-		cq->told = head;
-	else if (cq->told != head)
-		cq->told++;
+		cq->notified_idx = head;
+	else if (cq->notified_idx != head)
+		cq->notified_idx++;
 	/* One event for each arming: ibv_req_notify_cq(3). */
 	cq->notify = UROCE_NOTIFY_NONE;
 	if (cq->channel)
@@ -134,7 +134,7 @@ static void send_or_defer_event(struct uroce_cq *cq, bool solicited)
 {
 	if (cq->notify == UROCE_NOTIFY_SOLICITED && !solicited)
 		return;
-	if (!uroce_moderate_wait(&cq->moderation))
+	if (!uroce_cq_defer_event(&cq->moderation))
 		uroce_cq_send_event(cq);
 }
 
@@ -143,7 +143,7 @@ static void set_overrun(struct uroce_cq *cq)
 {
 	atomic_store(&cq->dead, true);
 	uroce_async_event(cq->context, IBV_EVENT_CQ_ERR, &cq->base.cq);
-	uroce_overrun_signal();
+	uroce_qp_work_schedule();
 }
 
 static bool is_solicited(const struct eng_wc *wc)
@@ -154,11 +154,11 @@ static bool is_solicited(const struct eng_wc *wc)
 /* The ring is full: drops the oldest CQE if overruns are ignored; else fails the CQ. */
 static __attribute__((noinline)) bool handle_full_ring(struct uroce_cq *cq, uint32_t tail)
 {
-	if (cq->ignores_overrun)
+	if (cq->ignore_overrun)
 		set_tail(cq, tail + 1);
 	else
 		set_overrun(cq);
-	return cq->ignores_overrun;
+	return cq->ignore_overrun;
 }
 
 void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *wc)
@@ -172,11 +172,11 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 	if (!atomic_load_explicit(&cq->dead, memory_order_relaxed) &&
 	    (head - tail <= cq->mask || handle_full_ring(cq, tail))) {
 		fill_wc(&cq->ring[head & cq->mask], qpn, wc);
-		if (cq->stamps)
-			cq->stamps[head & cq->mask] = progress_now();
+		if (cq->timestamps)
+			cq->timestamps[head & cq->mask] = progress_now();
 		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 		if (is_solicited(wc))
-			cq->solicited = head + 1;
+			cq->solicited_idx = head + 1;
 		if (cq->notify != UROCE_NOTIFY_NONE)
 			send_or_defer_event(cq, is_solicited(wc));
 	}
@@ -203,26 +203,26 @@ static void clean_ring(struct uroce_cq *cq,
 	pthread_mutex_lock(&cq->lock);
 
 	uint32_t head = atomic_load(&cq->head), new_head = atomic_load(&cq->tail);
-	uint32_t told = cq->told, solicited = cq->solicited;
+	uint32_t notified_idx = cq->notified_idx, solicited_idx = cq->solicited_idx;
 
 	for (uint32_t i = new_head; i != head; i++) {
 		uint32_t from = i & cq->mask, to = new_head & cq->mask;
 
 		if (matches(&cq->ring[from], number)) {
-			told -= is_after(cq->told, i);
-			solicited -= is_after(cq->solicited, i);
+			notified_idx -= is_after(cq->notified_idx, i);
+			solicited_idx -= is_after(cq->solicited_idx, i);
 			continue;
 		}
 		if (from != to) {
 			cq->ring[to] = cq->ring[from];
-			if (cq->stamps)
-				cq->stamps[to] = cq->stamps[from];
+			if (cq->timestamps)
+				cq->timestamps[to] = cq->timestamps[from];
 		}
 		new_head++;
 	}
 	atomic_store(&cq->head, new_head);
-	cq->told = told;
-	cq->solicited = solicited;
+	cq->notified_idx = notified_idx;
+	cq->solicited_idx = solicited_idx;
 	pthread_mutex_unlock(&cq->lock);
 }
 
@@ -231,7 +231,7 @@ void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
 	clean_ring(cq, wc_is_of_qp, qpn);
 }
 
-void uroce_cq_forget_srq(struct uroce_cq *cq, uint32_t srqn)
+void uroce_cq_clean_srq(struct uroce_cq *cq, uint32_t srqn)
 {
 	clean_ring(cq, wc_is_of_srq, srqn);
 }
@@ -244,10 +244,10 @@ static bool is_empty(const struct uroce_cq *cq)
 }
 
 static __attribute__((noinline)) int poll_ring(struct uroce_cq *cq, int count, struct ibv_wc *wc,
-					       uint64_t *stamps)
+					       uint64_t *timestamps)
 {
 	struct progress *worker;
-	uint32_t others;
+	uint32_t other_workers;
 	int polled = 0;
 
 	pthread_mutex_lock(&cq->lock);
@@ -257,30 +257,30 @@ static __attribute__((noinline)) int poll_ring(struct uroce_cq *cq, int count, s
 
 	for (; polled < count && tail != head; polled++, tail++) {
 		wc[polled] = cq->ring[tail & cq->mask];
-		if (stamps)
-			stamps[polled] = cq->stamps ? cq->stamps[tail & cq->mask] : 0;
+		if (timestamps)
+			timestamps[polled] = cq->timestamps ? cq->timestamps[tail & cq->mask] : 0;
 	}
 	set_tail(cq, tail);
 	pthread_mutex_unlock(&cq->lock);
 	worker = cq->workers.own;
-	others = uroce_cq_others(&cq->workers);
+	other_workers = uroce_cq_other_workers(&cq->workers);
 	do
 		progress_await_answers(worker);
-	while ((worker = uroce_workers_next(&others)));
+	while ((worker = uroce_worker_set_next(&other_workers)));
 	return polled;
 }
 
-int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *timestamps)
 {
-	return is_empty(cq) ? 0 : poll_ring(cq, count, wc, stamps);
+	return is_empty(cq) ? 0 : poll_ring(cq, count, wc, timestamps);
 }
 
 /* Makes progress, since the CQ was empty, and polls again. */
 static __attribute__((noinline)) int poll_empty(struct uroce_cq *cq, int count, struct ibv_wc *wc,
-						uint64_t *stamps)
+						uint64_t *timestamps)
 {
 	struct progress *worker = cq->workers.own;
-	uint32_t others = uroce_cq_others(&cq->workers);
+	uint32_t other_workers = uroce_cq_other_workers(&cq->workers);
 	int saved_errno;
 
 	if (count <= 0)
@@ -291,29 +291,29 @@ static __attribute__((noinline)) int poll_empty(struct uroce_cq *cq, int count, 
 	saved_errno = errno;
 	do
 		progress_poll(worker);
-	while ((worker = uroce_workers_next(&others)));
+	while ((worker = uroce_worker_set_next(&other_workers)));
 	errno = saved_errno;
-	return uroce_cq_take(cq, count, wc, stamps);
+	return uroce_cq_take(cq, count, wc, timestamps);
 }
 
-int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *timestamps)
 {
 	struct progress *worker = cq->workers.own;
-	uint32_t others = uroce_cq_others(&cq->workers);
+	uint32_t other_workers = uroce_cq_other_workers(&cq->workers);
 	int polled;
 
 	if (uroce_inherited(cq->generation))
 		return 0;
 	if (is_empty(cq))
-		return poll_empty(cq, count, wc, stamps);
-	polled = poll_ring(cq, count, wc, stamps);
+		return poll_empty(cq, count, wc, timestamps);
+	polled = poll_ring(cq, count, wc, timestamps);
 	if (polled > 0) {
 		do
 			progress_polled(worker);
-		while ((worker = uroce_workers_next(&others)));
+		while ((worker = uroce_worker_set_next(&other_workers)));
 	}
 	/* Another thread may have polled the CQEs. */
-	return polled ? polled : poll_empty(cq, count, wc, stamps);
+	return polled ? polled : poll_empty(cq, count, wc, timestamps);
 }
 
 int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
@@ -321,13 +321,13 @@ int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 	return uroce_cq_poll(to_uroce_cq(ibv_cq), count, wc, NULL);
 }
 
-bool uroce_cq_has_backlog(const struct uroce_cq *cq)
+bool uroce_cq_has_unnotified(const struct uroce_cq *cq)
 {
 	uint32_t last = cq->notify == UROCE_NOTIFY_ANY
 				? atomic_load_explicit(&cq->head, memory_order_relaxed)
-				: cq->solicited;
+				: cq->solicited_idx;
 
-	return cq->notify != UROCE_NOTIFY_NONE && is_after(last, cq->told);
+	return cq->notify != UROCE_NOTIFY_NONE && is_after(last, cq->notified_idx);
 }
 
 /*
@@ -337,26 +337,26 @@ bool uroce_cq_has_backlog(const struct uroce_cq *cq)
  */
 static void notify_existing(struct uroce_cq *cq)
 {
-	if (!cq->channel || cq->moderation.waiting || !uroce_cq_has_backlog(cq))
+	if (!cq->channel || cq->moderation.deferred || !uroce_cq_has_unnotified(cq))
 		return;
 	if (cq->moderation.period || !atomic_load(&cq->moderation.has_timer))
 		send_or_defer_event(cq, true);
 	else
-		uroce_moderate_backlog(cq);
+		uroce_cq_schedule_missed_event(cq);
 }
 
 int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
 	struct progress *worker = cq->workers.own;
-	uint32_t others;
+	uint32_t other_workers;
 
 	if (uroce_inherited(cq->generation))
 		return EIO;
 	/* If the timer cannot be created, notify_existing() sends the event at once. */
 	if (cq->channel && !atomic_load(&cq->moderation.has_timer) &&
 	    atomic_load(&cq->head) != atomic_load(&cq->tail))
-		uroce_moderate_prepare(cq);
+		uroce_cq_create_timer(cq);
 	pthread_mutex_lock(&cq->lock);
 	/* A CQ armed for any completion must not be restricted to solicited ones. */
 	if (!solicited_only)
@@ -364,11 +364,11 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	else if (cq->notify == UROCE_NOTIFY_NONE)
 		cq->notify = UROCE_NOTIFY_SOLICITED;
 	notify_existing(cq);
-	others = uroce_cq_others(&cq->workers);
+	other_workers = uroce_cq_other_workers(&cq->workers);
 	pthread_mutex_unlock(&cq->lock);
 	do
 		progress_notify_armed(worker);
-	while ((worker = uroce_workers_next(&others)));
+	while ((worker = uroce_worker_set_next(&other_workers)));
 	return 0;
 }
 
@@ -383,25 +383,25 @@ uint32_t uroce_cq_entries(int cqe)
 	return entries;
 }
 
-int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps)
+int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool timestamps)
 {
 	pthread_mutexattr_t attr;
 
 	size_t ring_bytes = entries * sizeof(*cq->ring);
-	size_t stamp_bytes = stamps ? entries * sizeof(*cq->stamps) : 0;
-	int error = uroce_buffer_alloc(&cq->buffer, cq->pd, ring_bytes + stamp_bytes,
+	size_t timestamp_bytes = timestamps ? entries * sizeof(*cq->timestamps) : 0;
+	int error = uroce_buffer_alloc(&cq->buffer, cq->pd, ring_bytes + timestamp_bytes,
 				       UROCEDV_COMPLETION_QUEUE);
 
 	if (error)
 		return error;
 	cq->ring = cq->buffer.memory;
-	cq->stamps = stamps ? (void *)((uint8_t *)cq->buffer.memory + ring_bytes) : NULL;
+	cq->timestamps = timestamps ? (void *)((uint8_t *)cq->buffer.memory + ring_bytes) : NULL;
 	cq->mask = entries - 1;
 	cq->generation = uroce_generation;
 	HELGRIND_IS_ATOMIC(cq->head);
 	HELGRIND_IS_ATOMIC(cq->tail);
 	HELGRIND_IS_ATOMIC(cq->dead);
-	HELGRIND_IS_ATOMIC(cq->workers.others);
+	HELGRIND_IS_ATOMIC(cq->workers.other_workers);
 	/* Held for tens of ns, so spin first; but sleep if the holder has been preempted. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
@@ -424,14 +424,14 @@ void uroce_cq_fini(struct uroce_cq *cq)
 /* After return cq raises no more events, and its unread events have been removed. */
 static void stop_events(struct uroce_cq *cq)
 {
-	uroce_moderate_end(cq);
+	uroce_cq_destroy_timer(cq);
 	if (cq->channel) {
 		/* A running progress cycle may have deferred an event of cq. */
 		progress_await_turns();
 		uroce_channel_purge(cq->channel, cq);
 	}
 	uroce_async_purge(cq->context, &cq->base.cq);
-	uroce_overrun_put(cq->context->progress);
+	uroce_qp_work_put(cq->context->progress);
 }
 
 static void stop_cq(struct uroce_belonging *belonging)
@@ -464,15 +464,15 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	if (!cq)
 		goto err_remove;
 	cq->pd = options->pd;
-	cq->ignores_overrun = options->ignores_overrun;
+	cq->ignore_overrun = options->ignore_overrun;
 	cq->single_threaded = options->single_threaded;
-	error = uroce_cq_init(cq, entries, options->stamps);
+	error = uroce_cq_init(cq, entries, options->timestamps);
 	if (error)
 		goto err_free;
 	cq->context = to_uroce_context(context);
 	cq->channel = (struct uroce_comp_channel *)channel;
 	cq->workers.own = uroce_cq_choose_worker(cq->context, comp_vector);
-	error = uroce_overrun_get(cq->context->progress);
+	error = uroce_qp_work_get(cq->context->progress);
 	if (error)
 		goto err_fini;
 	cq->base.cq.cqe = (int)entries;
@@ -513,7 +513,7 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 		return EINVAL;
 	if (uroce_inherited(cq->generation))
 		return EIO;
-	error = uroce_cq_init(&resized, entries, cq->stamps);
+	error = uroce_cq_init(&resized, entries, cq->timestamps);
 	if (error)
 		return error;
 
@@ -528,13 +528,13 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 	}
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
 		resized.ring[i & resized.mask] = cq->ring[i & cq->mask];
-		if (cq->stamps)
-			resized.stamps[i & resized.mask] = cq->stamps[i & cq->mask];
+		if (cq->timestamps)
+			resized.timestamps[i & resized.mask] = cq->timestamps[i & cq->mask];
 	}
 	old_buffer = cq->buffer;
 	cq->buffer = resized.buffer;
 	cq->ring = resized.ring;
-	cq->stamps = resized.stamps;
+	cq->timestamps = resized.timestamps;
 	cq->mask = resized.mask;
 	cq->base.cq.cqe = (int)entries;
 	pthread_mutex_unlock(&cq->lock);
@@ -549,7 +549,7 @@ void uroce_cq_event(struct ibv_cq *ibv_cq)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
 
-	atomic_fetch_add(&cq->events_taken, 1);
+	atomic_fetch_add(&cq->comp_events_reported, 1);
 	if (!uroce_inherited(cq->generation))
 		uroce_channel_read(cq->channel);
 }
@@ -560,8 +560,8 @@ static void wait_for_event_acks(struct uroce_cq *cq)
 	struct ibv_cq *base = &cq->base.cq;
 
 	pthread_mutex_lock(&base->mutex);
-	while (base->comp_events_completed != atomic_load(&cq->events_taken) ||
-	       base->async_events_completed != atomic_load(&cq->asyncs_taken))
+	while (base->comp_events_completed != atomic_load(&cq->comp_events_reported) ||
+	       base->async_events_completed != atomic_load(&cq->async_events_reported))
 		pthread_cond_wait(&base->cond, &base->mutex);
 	pthread_mutex_unlock(&base->mutex);
 }
@@ -576,7 +576,7 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	uroce_belongings_leave(&cq->belonging);
 	/* In a forked child the events and the progress thread belong to the parent. */
 	if (uroce_inherited(cq->generation)) {
-		uroce_moderate_end(cq);
+		uroce_cq_destroy_timer(cq);
 	} else {
 		stop_events(cq);
 		wait_for_event_acks(cq);

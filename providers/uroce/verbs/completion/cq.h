@@ -17,14 +17,14 @@ struct uroce_cq {
 	struct uroce_context *context;
 	struct uroce_comp_channel *channel; /* or NULL */
 	struct uroce_pd *pd;		    /* parent domain, or NULL */
-	bool ignores_overrun;		    /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
+	bool ignore_overrun;		    /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
 	bool single_threaded; /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED; constant, as above */
 	struct uroce_cq_workers workers;
 	pthread_mutex_t lock;	    /* protects the fields below that are not atomic */
-	struct uroce_buffer buffer; /* memory of ring and stamps */
+	struct uroce_buffer buffer; /* memory of ring and timestamps */
 	struct ibv_wc *ring;
-	uint64_t *stamps; /* completion timestamps in ns; NULL if create_cq_ex requested none */
-	uint32_t mask;	  /* number of entries - 1 */
+	uint64_t *timestamps; /* completion timestamps in ns; NULL if create_cq_ex requested none */
+	uint32_t mask;	      /* number of entries - 1 */
 	/* Free-running ring indexes, written under lock and read without it by is_empty(). */
 	_Atomic uint32_t head; /* next CQE to be written */
 	_Atomic uint32_t tail; /* oldest CQE that has not been polled */
@@ -33,21 +33,21 @@ struct uroce_cq {
 	 * Ring indexes from tail to head: one past the last CQE covered by an event; one past the
 	 * last solicited CQE.
 	 */
-	uint32_t told, solicited;
-	struct uroce_unwritten unwritten; /* under the lock of channel */
-	struct uroce_moderation moderation;
-	atomic_bool dead;    /* set on overrun: no CQEs are stored or returned any more */
-	atomic_bool mourned; /* the overrun has been reported on stderr */
-	atomic_uint users;   /* number of QP queues and XRC SRQs that complete into the CQ */
+	uint32_t notified_idx, solicited_idx;
+	struct uroce_unwritten pending_events; /* under the lock of channel */
+	struct uroce_cq_moderation moderation;
+	atomic_bool dead;	      /* set on overrun: no CQEs are stored or returned any more */
+	atomic_bool overrun_reported; /* the overrun has been reported on stderr */
+	atomic_uint users; /* number of QP queues and XRC SRQs that complete into the CQ */
 	/* Numbers of events that the application has read. */
-	atomic_uint events_taken, asyncs_taken;
+	atomic_uint comp_events_reported, async_events_reported;
 	unsigned int generation; /* forked.h */
 	struct uroce_belonging belonging;
 
 	/* Extended poll: held from start_poll to end_poll, unless single_threaded. */
 	pthread_mutex_t poll_lock;
 	struct ibv_wc current; /* CQE that the read functions return */
-	uint64_t current_stamp;
+	uint64_t current_timestamp;
 };
 
 static inline struct uroce_cq *to_uroce_cq(struct ibv_cq *cq)
@@ -58,7 +58,7 @@ static inline struct uroce_cq *to_uroce_cq(struct ibv_cq *cq)
 /* Returns the size of a CQ created with cqe entries: a power of two, or 0 if out of range. */
 uint32_t uroce_cq_entries(int cqe);
 /* Allocates ring and locks of a zeroed cq; returns 0 or ENOMEM.  uroce_cq_fini() frees them. */
-int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps);
+int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool timestamps);
 void uroce_cq_fini(struct uroce_cq *cq);
 
 /*
@@ -69,25 +69,25 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 /* Removes all CQEs of a QP that is being destroyed or reset. */
 void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn);
 /* Removes all CQEs of receives of an XRC SRQ that is being destroyed. */
-void uroce_cq_forget_srq(struct uroce_cq *cq, uint32_t srqn);
+void uroce_cq_clean_srq(struct uroce_cq *cq, uint32_t srqn);
 /*
- * Copies up to count CQEs without making progress, and returns their number.  stamps gets their
+ * Copies up to count CQEs without making progress, and returns their number.  timestamps gets their
  * timestamps, or is NULL.
  */
-int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps);
+int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *timestamps);
 /* As uroce_cq_take(), but makes progress once if the CQ is empty; -1 after an overrun. */
-int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps);
+int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *timestamps);
 
 /* Returns true if cq is armed and has CQEs that no event has covered.  cq->lock is held. */
-bool uroce_cq_has_backlog(const struct uroce_cq *cq);
+bool uroce_cq_has_unnotified(const struct uroce_cq *cq);
 /* Sends an event to the channel and disarms the CQ.  cq->lock is held. */
 void uroce_cq_send_event(struct uroce_cq *cq);
 
 /* Options of create_cq_ex. */
 struct uroce_cq_options {
 	struct uroce_pd *pd; /* parent domain, or NULL */
-	bool stamps;
-	bool ignores_overrun;
+	bool timestamps;
+	bool ignore_overrun;
 	bool single_threaded;
 };
 

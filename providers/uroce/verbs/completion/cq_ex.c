@@ -54,7 +54,7 @@ static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 	if (uroce_inherited(cq->generation))
 		return ENOENT;
 	lock_poll(cq);
-	polled = uroce_cq_poll(cq, 1, &cq->current, &cq->current_stamp);
+	polled = uroce_cq_poll(cq, 1, &cq->current, &cq->current_timestamp);
 	if (polled == 1) {
 		set_current(cq);
 		return 0;
@@ -69,7 +69,7 @@ static int next_poll(struct ibv_cq_ex *current)
 {
 	struct uroce_cq *cq = to_cq(current);
 
-	if (uroce_cq_take(cq, 1, &cq->current, &cq->current_stamp) != 1)
+	if (uroce_cq_take(cq, 1, &cq->current, &cq->current_timestamp) != 1)
 		return ENOENT;
 	set_current(cq);
 	return 0;
@@ -132,12 +132,12 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *current)
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *current)
 {
-	return to_cq(current)->current_stamp;
+	return to_cq(current)->current_timestamp;
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *current)
 {
-	return to_cq(current)->current_stamp + wallclock_offset();
+	return to_cq(current)->current_timestamp + wallclock_offset();
 }
 
 enum {
@@ -159,8 +159,8 @@ static int parse_init_attr(struct ibv_context *context, const struct ibv_cq_init
 	    (flags & ~known))
 		return EOPNOTSUPP;
 	*options = (struct uroce_cq_options){
-		.stamps = attr->wc_flags & WC_TIMESTAMPS,
-		.ignores_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
+		.timestamps = attr->wc_flags & WC_TIMESTAMPS,
+		.ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
 		.single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
 	};
 	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD))

@@ -15,24 +15,24 @@
  */
 #define MISSED_EVENT_DELAY_US 1000
 
-static void set_timer(const struct uroce_moderation *moderation, uint32_t microseconds)
+static void set_timer(const struct uroce_cq_moderation *moderation, uint32_t microseconds)
 {
 	const struct itimerspec when = { .it_value.tv_nsec = (long)microseconds * 1000 };
 
 	timerfd_settime(moderation->timer_fd, 0, &when, NULL);
 }
 
-bool uroce_moderate_wait(struct uroce_moderation *moderation)
+bool uroce_cq_defer_event(struct uroce_cq_moderation *moderation)
 {
 	if (!moderation->period)
 		return false;
-	moderation->waiting++;
-	if (moderation->count && moderation->waiting >= moderation->count) {
+	moderation->deferred++;
+	if (moderation->count && moderation->deferred >= moderation->count) {
 		/* The timer may still expire; it then finds no deferred event. */
-		moderation->waiting = 0;
+		moderation->deferred = 0;
 		return false;
 	}
-	if (moderation->waiting == 1)
+	if (moderation->deferred == 1)
 		set_timer(moderation, moderation->period);
 	return true;
 }
@@ -40,34 +40,34 @@ bool uroce_moderate_wait(struct uroce_moderation *moderation)
 /* Sends the deferred event, if there is one.  Called with cq->lock held. */
 static void send_deferred_event(struct uroce_cq *cq)
 {
-	if (!cq->moderation.waiting)
+	if (!cq->moderation.deferred)
 		return;
-	cq->moderation.waiting = 0;
+	cq->moderation.deferred = 0;
 	uroce_cq_send_event(cq);
 }
 
-void uroce_moderate_backlog(struct uroce_cq *cq)
+void uroce_cq_schedule_missed_event(struct uroce_cq *cq)
 {
-	struct uroce_moderation *moderation = &cq->moderation;
+	struct uroce_cq_moderation *moderation = &cq->moderation;
 
 	moderation->armed_at = progress_now();
-	if (moderation->looks_for_backlog)
+	if (moderation->missed_event_timer_set)
 		return;
-	moderation->looks_for_backlog = true;
+	moderation->missed_event_timer_set = true;
 	set_timer(moderation, MISSED_EVENT_DELAY_US);
 }
 
 /* Called with cq->lock held. */
 static void check_missed_event(struct uroce_cq *cq)
 {
-	if (!cq->moderation.looks_for_backlog)
+	if (!cq->moderation.missed_event_timer_set)
 		return;
-	cq->moderation.looks_for_backlog = false;
-	if (cq->moderation.waiting || !uroce_cq_has_backlog(cq))
+	cq->moderation.missed_event_timer_set = false;
+	if (cq->moderation.deferred || !uroce_cq_has_unnotified(cq))
 		return;
 	/* The timer may have been set when the CQ was armed an earlier time. */
 	if (progress_now() - cq->moderation.armed_at < MISSED_EVENT_DELAY_US * UINT64_C(500))
-		uroce_moderate_backlog(cq);
+		uroce_cq_schedule_missed_event(cq);
 	else
 		uroce_cq_send_event(cq);
 }
@@ -88,7 +88,7 @@ static void handle_timer(void *arg)
 
 static int create_timer(struct uroce_cq *cq)
 {
-	struct uroce_moderation *moderation = &cq->moderation;
+	struct uroce_cq_moderation *moderation = &cq->moderation;
 	int error = 0;
 
 	if (atomic_load(&moderation->has_timer))
@@ -103,7 +103,7 @@ static int create_timer(struct uroce_cq *cq)
 	return error;
 }
 
-int uroce_moderate_prepare(struct uroce_cq *cq)
+int uroce_cq_create_timer(struct uroce_cq *cq)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one timer for each CQ */
 	int error;
@@ -126,7 +126,7 @@ int uroce_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
 	if (attr->moderate.cq_period)
-		error = uroce_moderate_prepare(cq);
+		error = uroce_cq_create_timer(cq);
 	if (error)
 		return error;
 	pthread_mutex_lock(&cq->lock);
@@ -138,7 +138,7 @@ int uroce_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	return 0;
 }
 
-void uroce_moderate_end(struct uroce_cq *cq)
+void uroce_cq_destroy_timer(struct uroce_cq *cq)
 {
 	if (!atomic_load(&cq->moderation.has_timer))
 		return;

@@ -15,26 +15,26 @@
 struct uroce_cq;
 
 /* Part of struct uroce_cq, under its lock.  All zero: no moderation. */
-struct uroce_moderation {
-	uint16_t count;		/* cq_count: completions; 0: no limit */
-	uint16_t period;	/* cq_period: microseconds; 0: no moderation */
-	uint32_t waiting;	/* number of completions whose event is deferred */
-	uint64_t armed_at;	/* time in ns when the CQ was last armed with uncovered CQEs */
-	bool looks_for_backlog; /* the timer runs for uncovered CQEs */
-	atomic_bool has_timer;	/* timer_fd is valid */
+struct uroce_cq_moderation {
+	uint16_t count;		     /* cq_count: completions; 0: no limit */
+	uint16_t period;	     /* cq_period: microseconds; 0: no moderation */
+	uint32_t deferred;	     /* number of completions whose event is deferred */
+	uint64_t armed_at;	     /* time in ns when the CQ was last armed with uncovered CQEs */
+	bool missed_event_timer_set; /* the timer runs for uncovered CQEs */
+	atomic_bool has_timer;	     /* timer_fd is valid */
 	int timer_fd;
 };
 
 /* Returns true if the event of a completion of an armed CQ is deferred.  cq->lock is held. */
-bool uroce_moderate_wait(struct uroce_moderation *moderation);
+bool uroce_cq_defer_event(struct uroce_cq_moderation *moderation);
 /* Creates the timer if there is none.  Returns 0 or a positive errno.  Called without cq->lock. */
-int uroce_moderate_prepare(struct uroce_cq *cq);
+int uroce_cq_create_timer(struct uroce_cq *cq);
 /*
  * The CQ was armed while it had CQEs that no event has covered: raises an event unless they are
  * polled within 1 ms.  cq->lock is held; the CQ has a timer.
  */
-void uroce_moderate_backlog(struct uroce_cq *cq);
+void uroce_cq_schedule_missed_event(struct uroce_cq *cq);
 /* Destroys the timer.  Called without cq->lock. */
-void uroce_moderate_end(struct uroce_cq *cq);
+void uroce_cq_destroy_timer(struct uroce_cq *cq);
 
 #endif

@@ -10,13 +10,13 @@
 #include "cq.h"
 
 /* References, one for each CQ: the first creates the eventfd.  Returns 0 or a positive errno. */
-int uroce_overrun_get(struct progress *progress);
-void uroce_overrun_put(struct progress *progress);
+int uroce_qp_work_get(struct progress *progress);
+void uroce_qp_work_put(struct progress *progress);
 /*
  * A CQ has overrun, or the path of a QP must be checked (verbs/qp/path_mtu.h): the progress thread
  * visits all QPs.  Allowed inside engine callbacks.
  */
-void uroce_overrun_signal(void);
+void uroce_qp_work_schedule(void);
 /* Fork handlers.  The child closes the eventfd, which is the parent's. */
 void uroce_overrun_fork_prepare(void);
 void uroce_overrun_fork_parent(void);

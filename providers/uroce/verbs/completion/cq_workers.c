@@ -84,7 +84,7 @@ void uroce_cq_attach(struct uroce_cq *cq, struct progress *worker)
 
 	pthread_mutex_lock(&cq->lock);
 	if (cq->workers.users[number]++ == 0 && worker != cq->workers.own)
-		atomic_fetch_or(&cq->workers.others, 1u << number);
+		atomic_fetch_or(&cq->workers.other_workers, 1u << number);
 	pthread_mutex_unlock(&cq->lock);
 }
 
@@ -94,11 +94,11 @@ void uroce_cq_detach(struct uroce_cq *cq, struct progress *worker)
 
 	pthread_mutex_lock(&cq->lock);
 	if (--cq->workers.users[number] == 0)
-		atomic_fetch_and(&cq->workers.others, ~(1u << number));
+		atomic_fetch_and(&cq->workers.other_workers, ~(1u << number));
 	pthread_mutex_unlock(&cq->lock);
 }
 
-struct progress *uroce_workers_take(uint32_t *workers)
+struct progress *uroce_worker_set_pop(uint32_t *workers)
 {
 	unsigned int number = (unsigned int)__builtin_ctz(*workers);
 

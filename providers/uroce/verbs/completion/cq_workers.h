@@ -14,7 +14,7 @@ struct uroce_cq;
 struct uroce_cq_workers {
 	struct progress *own; /* constant */
 	/* Set of other workers whose QPs complete into the CQ (bit n: worker n).  No lock. */
-	_Atomic uint32_t others;
+	_Atomic uint32_t other_workers;
 	/* Number of attached QPs and XRC SRQs by worker; under the CQ's lock. */
 	uint32_t users[PROGRESS_WORKERS];
 };
@@ -30,21 +30,22 @@ struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int
 /* Registers a QP or XRC SRQ of worker that completes into cq, and unregisters it. */
 void uroce_cq_attach(struct uroce_cq *cq, struct progress *worker);
 void uroce_cq_detach(struct uroce_cq *cq, struct progress *worker);
-static inline uint32_t uroce_cq_others(const struct uroce_cq_workers *workers)
+static inline uint32_t uroce_cq_other_workers(const struct uroce_cq_workers *workers)
 {
-	return atomic_load_explicit(&workers->others, memory_order_relaxed);
+	return atomic_load_explicit(&workers->other_workers, memory_order_relaxed);
 }
 
 /* Removes one worker from a set that is not empty, and returns it. */
-struct progress *uroce_workers_take(uint32_t *workers);
+struct progress *uroce_worker_set_pop(uint32_t *workers);
 
 /*
  * Next worker of a loop that begins with the CQ's own worker, or NULL.  A do-while loop with it has
  * one call for all workers, which the compiler can inline.
  */
-static inline struct progress *uroce_workers_next(uint32_t *others)
+static inline struct progress *uroce_worker_set_next(uint32_t *other_workers)
 {
-	return __builtin_expect(*others != 0, 0) ? uroce_workers_take(others) : NULL;
+	return __builtin_expect(*other_workers != 0, 0) ? uroce_worker_set_pop(other_workers)
+							: NULL;
 }
 
 #endif

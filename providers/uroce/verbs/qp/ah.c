@@ -17,10 +17,10 @@ enum {
 };
 
 /* Stack of address handles without references, waiting to be freed; any thread may push. */
-static _Atomic(struct uroce_ah *) unused;
+static _Atomic(struct uroce_ah *) deferred;
 
-void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
-		      char text[PROGRESS_ERROR_TEXT])
+void uroce_ah_strerror(struct uroce_device *device, const struct ibv_ah_attr *attr,
+		       char text[PROGRESS_ERROR_TEXT])
 {
 	static const uint8_t zero_gid[16];
 	const struct ibv_global_route *grh = &attr->grh;
@@ -109,17 +109,17 @@ void uroce_ah_release(struct uroce_ah *ah)
 {
 	if (atomic_fetch_sub(&ah->users, 1) > 1)
 		return;
-	ah->next_unused = atomic_load(&unused);
-	while (!atomic_compare_exchange_weak(&unused, &ah->next_unused, ah))
+	ah->next_deferred = atomic_load(&deferred);
+	while (!atomic_compare_exchange_weak(&deferred, &ah->next_deferred, ah))
 		;
 }
 
-void uroce_ah_bury(void)
+void uroce_ah_free_deferred(void)
 {
-	struct uroce_ah *ah = atomic_exchange(&unused, NULL);
+	struct uroce_ah *ah = atomic_exchange(&deferred, NULL);
 
 	while (ah) {
-		struct uroce_ah *next = ah->next_unused;
+		struct uroce_ah *next = ah->next_deferred;
 
 		if (!uroce_inherited(ah->generation))
 			progress_path_close(ah->progress, &ah->path);
@@ -205,11 +205,11 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	__typeof__(&uroce_debug) report;
 	struct uroce_ah *ah;
 
-	uroce_ah_bury();
+	uroce_ah_free_deferred();
 	if (!error)
 		error = create_ah(ibv_pd, attr, &route, &ah);
 	if (error) {
-		uroce_ah_explain(context->device, attr, text);
+		uroce_ah_strerror(context->device, attr, text);
 		/*
 		 * Programs try which GIDs are usable, so a failure may be expected: no error
 		 * message, unless there is no GID at all.
@@ -233,7 +233,7 @@ int uroce_destroy_ah(struct ibv_ah *ibv_ah)
 	uroce_belongings_leave(&ah->belonging);
 	uroce_pd_leave(ah->pd);
 	uroce_ah_release(ah);
-	uroce_ah_bury();
+	uroce_ah_free_deferred();
 	uroce_object_remove(context, UROCE_OBJECT_AH);
 	return 0;
 }

@@ -21,7 +21,7 @@ struct uroce_ah {
 	struct progress_path path; /* constant */
 	struct uroce_belonging belonging;
 	atomic_uint users; /* number of references: one of the application, one for each request */
-	struct uroce_ah *next_unused;
+	struct uroce_ah *next_deferred;
 };
 
 static inline struct uroce_ah *to_uroce_ah(struct ibv_ah *ah)
@@ -33,7 +33,7 @@ static inline struct uroce_ah *to_uroce_ah(struct ibv_ah *ah)
 void uroce_ah_hold(struct uroce_ah *ah);
 void uroce_ah_release(struct uroce_ah *ah);
 /* Frees the handles without references.  Control call: no locks held. */
-void uroce_ah_bury(void);
+void uroce_ah_free_deferred(void);
 
 /*
  * Returns 0 if attr is a path that the device can use: port 1, a global route (RoCE has no other),
@@ -44,7 +44,7 @@ int uroce_ah_check(struct uroce_device *device, const struct ibv_ah_attr *attr,
 		   struct progress_route *route);
 
 /* Writes why uroce_ah_check() refuses attr, and the remedy, into text; "" if it does not. */
-void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
-		      char text[PROGRESS_ERROR_TEXT]);
+void uroce_ah_strerror(struct uroce_device *device, const struct ibv_ah_attr *attr,
+		       char text[PROGRESS_ERROR_TEXT]);
 
 #endif

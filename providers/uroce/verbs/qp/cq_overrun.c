@@ -19,7 +19,7 @@ static bool cq_has_overrun(struct uroce_cq *cq)
 {
 	if (!cq || !atomic_load(&cq->dead))
 		return false;
-	if (!atomic_exchange(&cq->mourned, true))
+	if (!atomic_exchange(&cq->overrun_reported, true))
 		uroce_complain("a completion queue with room for %d entries has overrun, its queue "
 			       "pairs are now in error: poll it more often or make it larger",
 			       cq->base.cq.cqe);
@@ -38,7 +38,7 @@ static void fail_on_cq_overrun(struct progress_qp *progress_qp)
 		return;
 	default:
 		eng_set_state(progress_qp->engine, ENG_ERR, progress_now());
-		uroce_qp_raise(qp, IBV_EVENT_QP_FATAL);
+		uroce_qp_async_event(qp, IBV_EVENT_QP_FATAL);
 		progress_changed(progress_qp->worker, progress_qp);
 	}
 }
@@ -47,7 +47,7 @@ static void run_qp_work(struct progress_qp *progress_qp, void *arg)
 {
 	(void)arg;
 	fail_on_cq_overrun(progress_qp);
-	uroce_path_look(to_uroce_qp_of_progress(progress_qp));
+	uroce_path_mtu_run_scheduled(to_uroce_qp_of_progress(progress_qp));
 }
 
 /* Runs in the progress thread, without locks. */
@@ -61,7 +61,7 @@ static void run_work(void *arg)
 		progress_each_qp(run_qp_work, NULL);
 }
 
-int uroce_overrun_get(struct progress *progress)
+int uroce_qp_work_get(struct progress *progress)
 {
 	int error = 0;
 
@@ -83,7 +83,7 @@ int uroce_overrun_get(struct progress *progress)
 	return error;
 }
 
-void uroce_overrun_put(struct progress *progress)
+void uroce_qp_work_put(struct progress *progress)
 {
 	pthread_mutex_lock(&work.lock);
 	if (--work.users == 0) {
@@ -113,7 +113,7 @@ void uroce_overrun_fork_child(void)
 	pthread_mutex_unlock(&work.lock);
 }
 
-void uroce_overrun_signal(void)
+void uroce_qp_work_schedule(void)
 {
 	static const uint64_t one = 1;
 

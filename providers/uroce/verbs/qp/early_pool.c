@@ -27,7 +27,7 @@ static void map_pool(void)
 		pool = mapped;
 }
 
-void early_pool_open(void)
+void ooo_pool_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -35,7 +35,7 @@ void early_pool_open(void)
 }
 
 /* Takes the lowest free block, so that pages used before are used again. */
-void *early_pool_take(void)
+void *ooo_pool_alloc(void)
 {
 	for (uint32_t i = 0; pool && i < WORDS; i++) {
 		uint64_t word = atomic_load_explicit(&used[i], memory_order_relaxed);
@@ -52,7 +52,7 @@ void *early_pool_take(void)
 	return NULL;
 }
 
-void early_pool_give_back(void *block)
+void ooo_pool_free(void *block)
 {
 	size_t index = (size_t)((uint8_t *)block - pool) / eng_ooo_packet_bytes();
 

@@ -8,10 +8,10 @@
 #ifndef UROCE_VERBS_QP_EARLY_POOL_H
 #define UROCE_VERBS_QP_EARLY_POOL_H
 
-/* Creates the pool if there is none.  If that fails, early_pool_take() returns NULL. */
-void early_pool_open(void);
+/* Creates the pool if there is none.  If that fails, ooo_pool_alloc() returns NULL. */
+void ooo_pool_init(void);
 /* Take and return a block of eng_ooo_packet_bytes() bytes, aligned to 64; NULL: none is free. */
-void *early_pool_take(void);
-void early_pool_give_back(void *block);
+void *ooo_pool_alloc(void);
+void ooo_pool_free(void *block);
 
 #endif

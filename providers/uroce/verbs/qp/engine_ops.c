@@ -21,7 +21,8 @@ static __attribute__((noinline)) void *map_xrc_target(struct uroce_qp *qp, struc
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	struct uroce_qp *qp = owner;
-	struct key_cache *cache = use == ENG_USE_SEND ? &qp->read_cache : &qp->write_cache;
+	struct key_cache *cache =
+		use == ENG_USE_SEND ? &qp->lkey_read_cache : &qp->lkey_write_cache;
 	uint32_t need = KEY_LOCAL | (use == ENG_USE_SEND ? 0 : ENG_LOCAL_WRITE);
 	const struct uroce_pd *pd = qp->pd;
 
@@ -37,8 +38,8 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 	struct uroce_qp *qp = owner;
 
 	if (qp->type == ENG_XRC_RECV)
-		return map_xrc_target(qp, &qp->remote_cache, rkey, addr, length, need);
-	return key_table_map(&qp->remote_cache, qp->pd->domain, rkey, addr, length, need);
+		return map_xrc_target(qp, &qp->rkey_cache, rkey, addr, length, need);
+	return key_table_map(&qp->rkey_cache, qp->pd->domain, rkey, addr, length, need);
 }
 
 static void complete(void *owner, const struct eng_wc *wc)
@@ -57,14 +58,14 @@ static enum eng_rq_result take_receive(void *owner, uint32_t srqn, struct eng_re
 	struct uroce_qp *qp = owner;
 
 	if (qp->type == ENG_XRC_RECV)
-		return uroce_xrc_take(qp, srqn, wqe, sge);
-	return uroce_srq_take(qp->srq, wqe, sge);
+		return uroce_xrc_take_receive(qp, srqn, wqe, sge);
+	return uroce_srq_take_receive(qp->srq, wqe, sge);
 }
 
-void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type)
+void uroce_qp_async_event(struct uroce_qp *qp, enum ibv_event_type type)
 {
 	if (qp->type == ENG_XRC_RECV)
-		uroce_xrc_raise(qp, type);
+		uroce_xrc_async_event(qp, type);
 	else
 		uroce_async_event(qp->context, type, &qp->base.qp);
 }
@@ -84,20 +85,20 @@ static void event(void *owner, enum eng_event event)
 
 	gsi_queue_pair_event(qp->context->progress, qp->progress.qpn, event);
 	if (event != ENG_EVENT_FIRST_REQUEST && event != ENG_EVENT_CREDITS_HIDDEN)
-		uroce_qp_raise(qp, types[event]);
+		uroce_qp_async_event(qp, types[event]);
 }
 
 static void *ooo_alloc(void *owner)
 {
 	const struct uroce_qp *qp = owner;
 
-	return qp->context->settings.early_dropped ? NULL : early_pool_take();
+	return qp->context->settings.early_dropped ? NULL : ooo_pool_alloc();
 }
 
 static void ooo_free(void *owner, void *block)
 {
 	(void)owner;
-	early_pool_give_back(block);
+	ooo_pool_free(block);
 }
 
 const struct eng_ops uroce_engine_ops = {

@@ -86,8 +86,8 @@ static int check_bind_info(const struct ibv_mw *mw, const struct ibv_mw_bind_inf
 	return mr->pd->domain == to_uroce_mw((struct ibv_mw *)mw)->pd->domain ? 0 : EPERM;
 }
 
-int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
-		     uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe)
+int uroce_mw_init_wqe(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
+		      uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe)
 {
 	int error;
 
@@ -130,7 +130,7 @@ int uroce_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw, struct ibv_mw_bind *
 	else if (!wqe)
 		error = ENOMEM;
 	else
-		error = uroce_mw_request(qp, IBV_MW_TYPE_1, mw, rkey, &bind->bind_info, wqe);
+		error = uroce_mw_init_wqe(qp, IBV_MW_TYPE_1, mw, rkey, &bind->bind_info, wqe);
 	if (!error) {
 		wqe->wr_id = bind->wr_id;
 		wqe->flags = (uint8_t)(bind->send_flags & (unsigned int)UROCE_SEND_FLAGS);

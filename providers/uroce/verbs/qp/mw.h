@@ -29,8 +29,8 @@ static inline struct uroce_mw *to_uroce_mw(struct ibv_mw *mw)
  * Fills wqe as a BIND_MW request for window mw, which must be of the given type; the low byte of
  * the new key is that of rkey.  Returns 0, EINVAL or EPERM.
  */
-int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
-		     uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe);
+int uroce_mw_init_wqe(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
+		      uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe);
 
 /* Engine callbacks (eng_ops); owner is the struct uroce_qp. */
 bool uroce_mw_bind(void *owner, const struct eng_send_wqe *wqe);

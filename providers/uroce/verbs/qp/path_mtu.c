@@ -64,7 +64,7 @@ static void check_path(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int 
 		report(qp, &path, path_mtu, packet, actual_mtu);
 }
 
-void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
+void uroce_path_mtu_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
 {
 	check_path(qp, path_mtu, CONNECT_MAX_AGE_MS);
 }
@@ -73,15 +73,15 @@ void uroce_path_suspect(struct progress_qp *progress_qp)
 {
 	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
 
-	qp->path_suspect = true;
-	uroce_overrun_signal();
+	qp->path_mtu_check_pending = true;
+	uroce_qp_work_schedule();
 }
 
-void uroce_path_look(struct uroce_qp *qp)
+void uroce_path_mtu_run_scheduled(struct uroce_qp *qp)
 {
-	if (!qp->path_suspect)
+	if (!qp->path_mtu_check_pending)
 		return;
-	qp->path_suspect = false;
+	qp->path_mtu_check_pending = false;
 	if (qp->progress.peer)
 		check_path(qp, qp->attr.path_mtu, 0);
 }

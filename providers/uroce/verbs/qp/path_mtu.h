@@ -11,13 +11,13 @@
 #include "qp.h"
 
 /* Checks the path of a connected qp, for path_mtu.  Called with modify_lock held. */
-void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu);
+void uroce_path_mtu_check(struct uroce_qp *qp, enum ibv_mtu path_mtu);
 /*
  * The peer does not respond: schedules a check of the path in the progress thread.  Called in a
  * progress cycle, with the QP's lock held.
  */
 void uroce_path_suspect(struct progress_qp *qp);
 /* Runs a scheduled check.  Called outside progress cycles, with the QP's lock held. */
-void uroce_path_look(struct uroce_qp *qp);
+void uroce_path_mtu_run_scheduled(struct uroce_qp *qp);
 
 #endif

@@ -110,11 +110,11 @@ static int set_ud_dest(struct uroce_qp *qp, const struct opcode_row *row,
 		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
 {
 	int error = row->local ? EINVAL
-			       : uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
-						  wr->wr.ud.remote_qkey);
+			       : uroce_ud_set_dest(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+						   wr->wr.ud.remote_qkey);
 
 	if (!error)
-		uroce_ud_hold(wqe);
+		uroce_ud_hold_ah(wqe);
 	return error;
 }
 
@@ -123,8 +123,8 @@ static int set_address(struct uroce_qp *qp, const struct opcode_row *row,
 		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
 {
 	if (row->addressing == ADDRESS_WINDOW)
-		return uroce_mw_request(qp, IBV_MW_TYPE_2, wr->bind_mw.mw, wr->bind_mw.rkey,
-					&wr->bind_mw.bind_info, wqe);
+		return uroce_mw_init_wqe(qp, IBV_MW_TYPE_2, wr->bind_mw.mw, wr->bind_mw.rkey,
+					 &wr->bind_mw.bind_info, wqe);
 	if (qp->type == ENG_UD)
 		return set_ud_dest(qp, row, wr, wqe);
 	if (row->addressing >= ADDRESS_REMOTE_WORD && wqe->length != ATOMIC_BYTES)
@@ -208,7 +208,7 @@ inline void uroce_sends_pushed(struct uroce_qp *qp)
 		progress_posted_send(qp->progress.worker, &qp->progress);
 	}
 	if (qp->type == ENG_UD)
-		uroce_ud_retired(qp);
+		uroce_ud_release_completed(qp);
 }
 
 static bool state_allows_send(enum eng_qp_state state)
@@ -230,7 +230,7 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	if (!state_allows_send(eng_qp_state(qp->progress.engine)))
 		error = EINVAL;
 	if (qp->type == ENG_UD)
-		uroce_ud_retired(qp);
+		uroce_ud_release_completed(qp);
 	for (; wr && !error; wr = wr->next) {
 		error = post_one_send(qp, wr);
 		if (error)
@@ -245,7 +245,8 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	return fail_with_errno(error);
 }
 
-inline int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
+inline int uroce_push_recv_wqe(struct eng_ring *ring, uint32_t max_sge,
+			       const struct ibv_recv_wr *wr)
 {
 	struct eng_recv_wqe *wqe;
 	uint64_t length = 0;
@@ -285,7 +286,7 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 	if (qp->srq || eng_qp_state(qp->progress.engine) == ENG_RESET)
 		error = EINVAL;
 	for (; wr && !error; wr = wr->next) {
-		error = uroce_put_receive(&qp->own_rq, qp->cap.max_recv_sge, wr);
+		error = uroce_push_recv_wqe(&qp->own_rq, qp->cap.max_recv_sge, wr);
 		if (error)
 			break;
 	}

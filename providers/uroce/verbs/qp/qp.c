@@ -40,8 +40,8 @@ static uint32_t round_up_slots(uint32_t wr)
 	return slots;
 }
 
-int uroce_make_ring(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
-		    uint64_t resource, uint32_t wr, uint32_t slot_bytes)
+int uroce_ring_alloc(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
+		     uint64_t resource, uint32_t wr, uint32_t slot_bytes)
 {
 	uint32_t slots = round_up_slots(wr);
 	int error = uroce_buffer_alloc(buffer, pd, (size_t)slots * slot_bytes, resource);
@@ -79,11 +79,11 @@ static int alloc_rings(struct uroce_qp *qp)
 		if (cap->max_send_sge > UROCE_MAX_SGE)
 			cap->max_send_sge = UROCE_MAX_SGE;
 	}
-	error = uroce_make_ring(&qp->sq, &qp->sq_buffer, qp->pd, UROCEDV_SEND_QUEUE,
-				cap->max_send_wr, send_bytes);
+	error = uroce_ring_alloc(&qp->sq, &qp->sq_buffer, qp->pd, UROCEDV_SEND_QUEUE,
+				 cap->max_send_wr, send_bytes);
 	if (!error)
-		error = uroce_make_ring(&qp->own_rq, &qp->rq_buffer, qp->pd, UROCEDV_RECEIVE_QUEUE,
-					cap->max_recv_wr, recv_bytes);
+		error = uroce_ring_alloc(&qp->own_rq, &qp->rq_buffer, qp->pd, UROCEDV_RECEIVE_QUEUE,
+					 cap->max_recv_wr, recv_bytes);
 	return error;
 }
 
@@ -116,7 +116,7 @@ static void free_memory(struct uroce_qp *qp)
 		pthread_mutex_destroy(&qp->progress.lock);
 	}
 	free_rings(qp);
-	free(qp->replay);
+	free(qp->resp_res);
 	free(qp->progress.engine);
 	free(qp);
 }
@@ -206,7 +206,7 @@ static void set_objects(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *a
 		qp->srq = attr->srq ? to_uroce_srq(attr->srq) : NULL;
 	}
 	if (row->is_xrc_target)
-		qp->domain = to_uroce_xrcd(attr->xrcd)->domain;
+		qp->xrc_domain = to_uroce_xrcd(attr->xrcd)->domain;
 }
 
 /* Changes the user counts of the CQs and the SRQ of qp, which must not be destroyed before it. */
@@ -274,7 +274,7 @@ enum {
 };
 /* In-flight budgets by worker. */
 static struct {
-	_Alignas(CACHE_LINE) struct eng_inflight_budget share;
+	_Alignas(CACHE_LINE) struct eng_inflight_budget budget;
 } inflight_budgets[PROGRESS_WORKERS] = {
 	[0 ... PROGRESS_WORKERS -
 	 1] = { { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7, .queued = true } },
@@ -282,10 +282,10 @@ static struct {
 
 static struct eng_inflight_budget *inflight_budget(const struct progress *worker)
 {
-	return &inflight_budgets[progress_worker_number(worker)].share;
+	return &inflight_budgets[progress_worker_number(worker)].budget;
 }
 
-void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer)
+void uroce_set_inflight_budget(const struct progress *worker, uint32_t receive_buffer)
 {
 	uint64_t limit = (uint64_t)receive_buffer / 8 * 7;
 
@@ -368,11 +368,11 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	qp->context = to_uroce_context(context);
 	qp->generation = uroce_generation;
 	set_objects(qp, attr);
-	qp->remote_cache.user = qp;
+	qp->rkey_cache.user = qp;
 	qp->signal_all = attr->sq_sig_all;
 	qp->progress.unreliable = qp->type == ENG_UC || qp->type == ENG_UD;
 	init_locks(qp);
-	early_pool_open();
+	ooo_pool_init();
 	error = alloc_rings(qp);
 	if (!error)
 		error = start_engine(qp);
@@ -439,7 +439,7 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	if (!qp)
 		return NULL;
 	if (qp->type == ENG_XRC_RECV) {
-		handle = uroce_xrc_first_opening(qp, attr->xrcd, attr->qp_context);
+		handle = uroce_xrc_qp_handle_create(qp, attr->xrcd, attr->qp_context);
 		if (!handle)
 			uroce_qp_free(qp);
 		/* An XRC target does not use its PD, but librdmacm reads the PD of its id here. */
@@ -448,7 +448,7 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		return handle;
 	}
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		error = uroce_wr_functions(qp, attr->send_ops_flags);
+		error = uroce_wr_set_ops(qp, attr->send_ops_flags);
 	if (error) {
 		uroce_destroy_qp(&qp->base.qp);
 		errno = error;
@@ -457,7 +457,7 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	return &qp->base.qp;
 }
 
-void uroce_qp_forget_completions(struct uroce_qp *qp)
+void uroce_qp_clean_cqs(struct uroce_qp *qp)
 {
 	if (qp->send_cq)
 		uroce_cq_forget(qp->send_cq, qp->progress.qpn);
@@ -465,7 +465,7 @@ void uroce_qp_forget_completions(struct uroce_qp *qp)
 		uroce_cq_forget(qp->recv_cq, qp->progress.qpn);
 }
 
-void uroce_qp_take_in(struct uroce_qp *qp)
+void uroce_qp_receive_pending(struct uroce_qp *qp)
 {
 	enum eng_qp_state state;
 
@@ -486,7 +486,7 @@ static bool awaits_ack(struct uroce_qp *qp)
 	return awaits;
 }
 
-void uroce_qp_await_answers(struct uroce_qp *qp)
+void uroce_qp_wait_acks(struct uroce_qp *qp)
 {
 	uint64_t until = progress_now() + ACK_WAIT_NS;
 
@@ -499,7 +499,7 @@ void uroce_qp_await_answers(struct uroce_qp *qp)
 /* Removes qp from the network and from its CQs, and drops its unread events. */
 static void stop_traffic(struct uroce_qp *qp)
 {
-	uroce_qp_take_in(qp);
+	uroce_qp_receive_pending(qp);
 	/* The peer may still wait for the ACK of the last message. */
 	pthread_mutex_lock(&qp->progress.lock);
 	eng_send_final_acks(qp->progress.engine);
@@ -507,16 +507,16 @@ static void stop_traffic(struct uroce_qp *qp)
 	pthread_mutex_unlock(&qp->progress.lock);
 	uroce_mcast_detach_all(qp);
 	progress_qp_remove(qp->progress.worker, &qp->progress);
-	uroce_ud_forget(qp);
+	uroce_ud_release_all(qp);
 	uroce_qp_retire(qp);
 	/* Returns the packets in flight to the budget of the worker. */
 	eng_set_state(qp->progress.engine, ENG_RESET, 0);
 	uroce_async_purge(qp->context, &qp->base.qp);
-	uroce_qp_forget_completions(qp);
+	uroce_qp_clean_cqs(qp);
 	detach_from_cqs(qp);
 }
 
-void uroce_qp_end(struct uroce_qp *qp)
+void uroce_qp_stop(struct uroce_qp *qp)
 {
 	stop_traffic(qp);
 	qp->generation = UROCE_ENDED;
@@ -524,7 +524,8 @@ void uroce_qp_end(struct uroce_qp *qp)
 
 static void stop_qp(struct uroce_belonging *belonging)
 {
-	uroce_qp_end((struct uroce_qp *)((char *)belonging - offsetof(struct uroce_qp, belonging)));
+	uroce_qp_stop(
+		(struct uroce_qp *)((char *)belonging - offsetof(struct uroce_qp, belonging)));
 }
 
 void uroce_qp_free(struct uroce_qp *qp)
@@ -536,7 +537,7 @@ void uroce_qp_free(struct uroce_qp *qp)
 	if (!uroce_inherited(qp->generation)) {
 		stop_traffic(qp);
 		uroce_async_await(&qp->base.qp.mutex, &qp->base.qp.cond,
-				  &qp->base.qp.events_completed, &qp->asyncs_taken);
+				  &qp->base.qp.events_completed, &qp->async_events_reported);
 	}
 	/* A later QP may get the same address, but must not get the windows of this one. */
 	if (qp->has_windows)
@@ -549,16 +550,16 @@ void uroce_qp_free(struct uroce_qp *qp)
 	uroce_object_remove(&context->base.context, UROCE_OBJECT_QP);
 }
 
-struct uroce_qp *uroce_qp_of(struct ibv_qp *ibv_qp)
+struct uroce_qp *uroce_qp_of_handle(struct ibv_qp *ibv_qp)
 {
-	return ibv_qp->qp_type == IBV_QPT_XRC_RECV ? to_xrc_opening(ibv_qp)->qp
+	return ibv_qp->qp_type == IBV_QPT_XRC_RECV ? to_xrc_qp_handle(ibv_qp)->qp
 						   : to_uroce_qp(ibv_qp);
 }
 
 int uroce_destroy_qp(struct ibv_qp *ibv_qp)
 {
 	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV)
-		return uroce_xrc_close_opening(to_xrc_opening(ibv_qp));
+		return uroce_xrc_qp_handle_close(to_xrc_qp_handle(ibv_qp));
 	/* A QP must be detached from its multicast groups first: ibv_attach_mcast(3). */
 	if (uroce_mcast_is_member(to_uroce_qp(ibv_qp)))
 		return EBUSY;
@@ -572,7 +573,7 @@ void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *e
 	(void)context;
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
-		atomic_fetch_add(&to_uroce_cq(event->element.cq)->asyncs_taken, 1);
+		atomic_fetch_add(&to_uroce_cq(event->element.cq)->async_events_reported, 1);
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
@@ -583,13 +584,14 @@ void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *e
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		if (event->element.qp->qp_type == IBV_QPT_XRC_RECV)
-			atomic_fetch_add(&to_xrc_opening(event->element.qp)->asyncs_taken, 1);
+			atomic_fetch_add(
+				&to_xrc_qp_handle(event->element.qp)->async_events_reported, 1);
 		else
-			atomic_fetch_add(&to_uroce_qp(event->element.qp)->asyncs_taken, 1);
+			atomic_fetch_add(&to_uroce_qp(event->element.qp)->async_events_reported, 1);
 		break;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		atomic_fetch_add(&to_uroce_srq(event->element.srq)->asyncs_taken, 1);
+		atomic_fetch_add(&to_uroce_srq(event->element.srq)->async_events_reported, 1);
 		break;
 	default:
 		break;

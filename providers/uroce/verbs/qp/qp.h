@@ -13,7 +13,7 @@
 #include "verbs/uroce.h"
 
 struct uroce_qp {
-	struct verbs_qp base; /* unused by an XRC target, which its openings represent (xrc.h) */
+	struct verbs_qp base; /* unused by an XRC target, which its handles represent (xrc.h) */
 	enum eng_qp_type type;
 	struct progress_qp progress;
 	struct uroce_context *context;
@@ -24,25 +24,25 @@ struct uroce_qp {
 	struct eng_ring own_rq;
 	struct uroce_buffer sq_buffer, rq_buffer;
 	/* Memory of the engine's responder resources, and their number; under modify_lock. */
-	void *replay;
-	uint32_t replay_depth;
+	void *resp_res;
+	uint32_t resp_res_depth;
 	struct ibv_qp_cap cap; /* as granted */
 	bool signal_all;
 	unsigned int generation;	  /* forked.h */
 	struct uroce_belonging belonging; /* unused by an XRC target */
 	/* Last keys used: L_Keys read, L_Keys written, R_Keys. */
-	struct key_cache read_cache, write_cache, remote_cache;
-	bool has_windows;  /* type 2 windows have been bound through the QP */
-	bool path_suspect; /* a path check is scheduled (path_mtu.h); under progress.lock */
+	struct key_cache lkey_read_cache, lkey_write_cache, rkey_cache;
+	bool has_windows;	     /* type 2 windows have been bound through the QP */
+	bool path_mtu_check_pending; /* path_mtu.h; under progress.lock */
 	pthread_mutex_t modify_lock;
-	struct ibv_qp_attr attr;  /* as set by modify_qp */
-	atomic_uint asyncs_taken; /* number of asynchronous events that the application has read */
+	struct ibv_qp_attr attr;	   /* as set by modify_qp */
+	atomic_uint async_events_reported; /* asynchronous events read by the application */
 	/* XRC target: see xrc.h and xrc_domain.h. */
-	struct xrc_domain *domain;
-	struct xrc_opening *openings;
+	struct xrc_domain *xrc_domain;
+	struct xrc_qp_handle *handles;
 	struct uroce_qp *next_target; /* in the hash bucket of xrc_qp.c */
 	/* UD: SQ index from which on, up to sq.head, WQEs hold their address handles (ud.h). */
-	uint32_t held;
+	uint32_t ah_held_tail;
 	/* State between ibv_wr_start() and ibv_wr_complete() (wr.c). */
 	struct {
 		int error;		  /* first error */
@@ -51,29 +51,29 @@ struct uroce_qp {
 	} batch;
 };
 
-/* Not for XRC targets: their struct ibv_qp is in a struct xrc_opening. */
+/* Not for XRC targets: their struct ibv_qp is in a struct xrc_qp_handle. */
 static inline struct uroce_qp *to_uroce_qp(struct ibv_qp *qp)
 {
 	return (struct uroce_qp *)qp;
 }
 
 /* Returns the QP of an ibv_qp of any type. */
-struct uroce_qp *uroce_qp_of(struct ibv_qp *qp);
+struct uroce_qp *uroce_qp_of_handle(struct ibv_qp *qp);
 
 /* Every struct progress_qp is part of a struct uroce_qp. */
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp);
 
 /* Sets the in-flight budget of the QPs of worker for socket buffers of receive_buffer bytes. */
-void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer);
+void uroce_set_inflight_budget(const struct progress *worker, uint32_t receive_buffer);
 
 /* Engine callbacks; owner is the struct uroce_qp. */
 extern const struct eng_ops uroce_engine_ops;
 
 /* Raises an asynchronous event about qp.  Allowed inside engine callbacks. */
-void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type);
+void uroce_qp_async_event(struct uroce_qp *qp, enum ibv_event_type type);
 
 /* Removes the CQEs of qp from its CQs.  Called without qp->progress.lock. */
-void uroce_qp_forget_completions(struct uroce_qp *qp);
+void uroce_qp_clean_cqs(struct uroce_qp *qp);
 
 /* Common part of create_qp and create_qp_ex; sets attr->cap to the actual capabilities. */
 struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
@@ -81,24 +81,24 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
  * Receives the packets that have arrived for a connected qp, before it is stopped.  Runs a progress
  * cycle, so called without qp->progress.lock.
  */
-void uroce_qp_take_in(struct uroce_qp *qp);
+void uroce_qp_receive_pending(struct uroce_qp *qp);
 /*
  * Waits until the peer has acknowledged the last requests, but at most 3 ms, and at most until 3 ms
  * after they were sent.  The peer may delay its ACK to send it with a reply (engine/tx/tx_sched.h),
  * although its application has received the message and can report that by other means.
  */
-void uroce_qp_await_answers(struct uroce_qp *qp);
+void uroce_qp_wait_acks(struct uroce_qp *qp);
 /* Stops qp: after return it neither receives nor sends, and only destroy_qp accepts it. */
-void uroce_qp_end(struct uroce_qp *qp);
+void uroce_qp_stop(struct uroce_qp *qp);
 /* Stops and frees qp; the implementation of destroy_qp. */
 void uroce_qp_free(struct uroce_qp *qp);
 
 /* Allocates a ring for wr WQEs of slot_bytes by uroce_buffer_alloc().  Returns 0 or ENOMEM. */
-int uroce_make_ring(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
-		    uint64_t resource, uint32_t wr, uint32_t slot_bytes);
+int uroce_ring_alloc(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
+		     uint64_t resource, uint32_t wr, uint32_t slot_bytes);
 
 /* Sets the functions of struct ibv_qp_ex for the operations in flags.  Returns 0 or EOPNOTSUPP. */
-int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags);
+int uroce_wr_set_ops(struct uroce_qp *qp, uint64_t flags);
 
 /* The ibv_send_flags that are supported. */
 #define UROCE_SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)

@@ -110,7 +110,7 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 		return EINVAL;
 	if (!uroce_ah_check(device, &attr->ah_attr, route))
 		return 0;
-	uroce_ah_explain(device, &attr->ah_attr, text);
+	uroce_ah_strerror(device, &attr->ah_attr, text);
 	uroce_complain("queue pair %u cannot reach its peer: %s", qp->progress.qpn, text);
 	return EINVAL;
 }
@@ -220,9 +220,10 @@ static int open_path(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	resolve_next_hop(qp, route);
 	result = progress_qp_connect(qp->progress.worker, &qp->progress, route, path, error);
 	if (!result)
-		uroce_cwnd_fit(qp->progress.worker, link_addr_receive_buffer(qp->progress.addr));
+		uroce_set_inflight_budget(qp->progress.worker,
+					  link_addr_receive_buffer(qp->progress.addr));
 	if (!result)
-		uroce_path_check(qp, next->path_mtu);
+		uroce_path_mtu_check(qp, next->path_mtu);
 	if (result && error[0])
 		uroce_complain("%s", error);
 	return -result;
@@ -234,8 +235,8 @@ static int open_path(struct uroce_qp *qp, const struct ibv_qp_attr *next,
  */
 static int alloc_resp_res(const struct uroce_qp *qp, uint32_t depth, void **memory)
 {
-	*memory = depth > qp->replay_depth ? malloc(eng_resp_res_bytes(depth)) : NULL;
-	return *memory || depth <= qp->replay_depth ? 0 : ENOMEM;
+	*memory = depth > qp->resp_res_depth ? malloc(eng_resp_res_bytes(depth)) : NULL;
+	return *memory || depth <= qp->resp_res_depth ? 0 : ENOMEM;
 }
 
 /* Called with qp->progress.lock held.  Returns the old memory, which the caller must free. */
@@ -243,8 +244,8 @@ static void *set_resp_res(struct uroce_qp *qp, uint32_t depth, void *memory)
 {
 	if (!memory)
 		return NULL;
-	qp->replay = memory;
-	qp->replay_depth = depth;
+	qp->resp_res = memory;
+	qp->resp_res_depth = depth;
 	return eng_set_resp_res(qp->progress.engine, memory, depth);
 }
 
@@ -268,7 +269,7 @@ static int modify_locked(struct uroce_qp *qp, const struct ibv_qp_attr *attr, in
 	struct eng_path path;
 	struct ibv_qp_attr next = qp->attr;
 	enum eng_qp_state from, to;
-	void *replay;
+	void *resp_res;
 	int error;
 
 	pthread_mutex_lock(&qp->progress.lock);
@@ -280,16 +281,16 @@ static int modify_locked(struct uroce_qp *qp, const struct ibv_qp_attr *attr, in
 	if (error)
 		return error;
 	if (to == ENG_ERR || to == ENG_RESET)
-		uroce_qp_take_in(qp);
+		uroce_qp_receive_pending(qp);
 	if (to == ENG_ERR)
-		uroce_qp_await_answers(qp);
+		uroce_qp_wait_acks(qp);
 	merge_attr(&next, attr, mask);
 	if (mask & IBV_QP_AV)
 		error = open_path(qp, &next, &route, &path);
 	else if (qp->type == ENG_UD && to == ENG_RTR)
 		error = uroce_ud_listen(qp);
 	if (!error)
-		error = alloc_resp_res(qp, next.max_dest_rd_atomic, &replay);
+		error = alloc_resp_res(qp, next.max_dest_rd_atomic, &resp_res);
 	if (error)
 		return error;
 
@@ -303,20 +304,20 @@ static int modify_locked(struct uroce_qp *qp, const struct ibv_qp_attr *attr, in
 			send_final_ack(qp, to);
 		if (to == ENG_RESET) {
 			memset(&next, 0, sizeof(next));
-			uroce_ud_forget(qp);
+			uroce_ud_release_all(qp);
 		}
 		qp->attr = next;
-		replay = set_resp_res(qp, next.max_dest_rd_atomic, replay);
+		resp_res = set_resp_res(qp, next.max_dest_rd_atomic, resp_res);
 		set_engine_attr(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
 			eng_set_state(qp->progress.engine, to, progress_now());
 		progress_changed(qp->progress.worker, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
-	free(replay);
+	free(resp_res);
 	/* CQEs from before a reset belong to the previous connection. */
 	if (!error && to == ENG_RESET)
-		uroce_qp_forget_completions(qp);
+		uroce_qp_clean_cqs(qp);
 	return error;
 }
 
@@ -335,7 +336,7 @@ static int drop_unused_attrs(enum eng_qp_type type, int mask)
 
 int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 {
-	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
+	struct uroce_qp *qp = uroce_qp_of_handle(ibv_qp);
 	int error;
 
 	if (uroce_inherited(qp->generation))
@@ -356,7 +357,7 @@ int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 int uroce_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init)
 {
-	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
+	struct uroce_qp *qp = uroce_qp_of_handle(ibv_qp);
 	struct eng_qp_info view;
 
 	(void)mask; /* a hint; returning all attributes is cheap */

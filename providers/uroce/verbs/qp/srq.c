@@ -26,8 +26,8 @@ static void check_limit(struct uroce_srq *srq)
 	uroce_async_event(srq->context, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->base.srq);
 }
 
-enum eng_rq_result uroce_srq_take(struct uroce_srq *srq, struct eng_recv_desc *wqe,
-				  struct eng_sge *sge)
+enum eng_rq_result uroce_srq_take_receive(struct uroce_srq *srq, struct eng_recv_desc *wqe,
+					  struct eng_sge *sge)
 {
 	enum eng_rq_result result = ENG_RQ_EMPTY;
 	const struct eng_recv_wqe *entry;
@@ -59,7 +59,7 @@ int uroce_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 	}
 	pthread_mutex_lock(&srq->lock);
 	for (; wr; wr = wr->next) {
-		error = uroce_put_receive(&srq->ring, srq->max_sge, wr);
+		error = uroce_push_recv_wqe(&srq->ring, srq->max_sge, wr);
 		if (error)
 			break;
 	}
@@ -122,8 +122,8 @@ static void free_memory(struct uroce_srq *srq)
 static int alloc_ring(struct uroce_srq *srq, struct eng_ring *ring, struct uroce_buffer *buffer,
 		      uint32_t max_wr)
 {
-	return uroce_make_ring(ring, buffer, srq->pd, UROCEDV_SHARED_RECEIVE_QUEUE, max_wr,
-			       eng_recv_slot_bytes(srq->max_sge));
+	return uroce_ring_alloc(ring, buffer, srq->pd, UROCEDV_SHARED_RECEIVE_QUEUE, max_wr,
+				eng_recv_slot_bytes(srq->max_sge));
 }
 
 static struct uroce_srq *alloc_srq(struct uroce_pd *pd, const struct ibv_srq_attr *attr)
@@ -150,7 +150,7 @@ static void stop_srq(struct uroce_belonging *belonging)
 
 	/* An XRC target of another context may still use the SRQ. */
 	if (uroce_srq_is_xrc(srq))
-		uroce_xrc_hide_srq(srq);
+		uroce_xrc_unlink_srq(srq);
 	srq->generation = UROCE_ENDED;
 }
 
@@ -275,7 +275,7 @@ int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 	if (!uroce_inherited(srq->generation)) {
 		uroce_async_purge(srq->context, ibv_srq);
 		uroce_async_await(&ibv_srq->mutex, &ibv_srq->cond, &ibv_srq->events_completed,
-				  &srq->asyncs_taken);
+				  &srq->async_events_reported);
 	}
 	pd = srq->pd;
 	free_memory(srq);

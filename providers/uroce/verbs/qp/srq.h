@@ -19,12 +19,12 @@ struct uroce_srq {
 	struct uroce_pd *pd;	 /* constant; L_Keys of the receive WQEs are checked against it */
 	unsigned int generation; /* forked.h */
 	struct uroce_belonging belonging;
-	atomic_uint users;	  /* number of QPs: destroy fails with EBUSY while it is not 0 */
-	atomic_uint asyncs_taken; /* number of asynchronous events that the application has read */
+	atomic_uint users; /* number of QPs: destroy fails with EBUSY while it is not 0 */
+	atomic_uint async_events_reported; /* asynchronous events read by the application */
 	/* XRC only, constant. */
 	struct uroce_cq *cq;
 	struct uroce_xrcd *xrcd;
-	struct xrc_domain *domain;
+	struct xrc_domain *xrc_domain;
 
 	pthread_mutex_t lock; /* protects all fields below */
 	struct eng_ring ring;
@@ -44,10 +44,10 @@ static inline bool uroce_srq_is_xrc(const struct uroce_srq *srq)
 }
 
 /* Implements eng_ops.take_receive: ENG_RQ_OK or ENG_RQ_EMPTY.  sge has room for srq->max_sge. */
-enum eng_rq_result uroce_srq_take(struct uroce_srq *srq, struct eng_recv_desc *wqe,
-				  struct eng_sge *sge);
+enum eng_rq_result uroce_srq_take_receive(struct uroce_srq *srq, struct eng_recv_desc *wqe,
+					  struct eng_sge *sge);
 
 /* Pushes a receive WQE of up to max_sge SGEs.  Returns 0, EINVAL, or ENOMEM if the ring is full. */
-int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr);
+int uroce_push_recv_wqe(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr);
 
 #endif

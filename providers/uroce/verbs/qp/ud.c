@@ -131,11 +131,11 @@ void uroce_ud_close(struct uroce_context *context)
 			progress_listen_close(progress_worker(i), context->listen[i]);
 		context->listen[i] = NULL;
 	}
-	uroce_ah_bury();
+	uroce_ah_free_deferred();
 }
 
-int uroce_ud_address(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_ah *ibv_ah,
-		     uint32_t dest_qpn, uint32_t qkey)
+int uroce_ud_set_dest(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_ah *ibv_ah,
+		      uint32_t dest_qpn, uint32_t qkey)
 {
 	struct uroce_ah *ah = ibv_ah ? to_uroce_ah(ibv_ah) : NULL;
 	bool needed = wqe->op == ENG_SEND || wqe->op == ENG_SEND_IMM;
@@ -149,7 +149,7 @@ int uroce_ud_address(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_a
 	return 0;
 }
 
-void uroce_ud_hold(const struct eng_send_wqe *wqe)
+void uroce_ud_hold_ah(const struct eng_send_wqe *wqe)
 {
 	if (wqe->ud.ah)
 		uroce_ah_hold((struct uroce_ah *)(uintptr_t)wqe->ud.ah);
@@ -157,23 +157,23 @@ void uroce_ud_hold(const struct eng_send_wqe *wqe)
 
 static void release_ahs_until(struct uroce_qp *qp, uint32_t end)
 {
-	for (; qp->held != end; qp->held++) {
-		const struct eng_send_wqe *wqe = eng_ring_slot(&qp->sq, qp->held);
+	for (; qp->ah_held_tail != end; qp->ah_held_tail++) {
+		const struct eng_send_wqe *wqe = eng_ring_slot(&qp->sq, qp->ah_held_tail);
 
 		if (wqe->ud.ah)
 			uroce_ah_release((struct uroce_ah *)(uintptr_t)wqe->ud.ah);
 	}
 }
 
-void uroce_ud_retired(struct uroce_qp *qp)
+void uroce_ud_release_completed(struct uroce_qp *qp)
 {
 	release_ahs_until(qp, qp->sq.tail);
 }
 
-void uroce_ud_forget(struct uroce_qp *qp)
+void uroce_ud_release_all(struct uroce_qp *qp)
 {
 	if (qp->type != ENG_UD)
 		return;
 	release_ahs_until(qp, qp->sq.head);
-	qp->held = 0;
+	qp->ah_held_tail = 0;
 }

@@ -25,14 +25,14 @@ void uroce_ud_forked(void);
 /* The next four are called with qp->progress.lock held. */
 
 /* Sets the destination of wqe.  Returns 0 or EINVAL.  ah may be NULL unless op is a SEND. */
-int uroce_ud_address(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_ah *ah,
-		     uint32_t dest_qpn, uint32_t qkey);
+int uroce_ud_set_dest(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_ah *ah,
+		      uint32_t dest_qpn, uint32_t qkey);
 /* Takes a reference to the address handle of a WQE that is about to be pushed. */
-void uroce_ud_hold(const struct eng_send_wqe *wqe);
+void uroce_ud_hold_ah(const struct eng_send_wqe *wqe);
 /* Drops the references of completed WQEs.  Called before their slots are used again. */
-void uroce_ud_retired(struct uroce_qp *qp);
+void uroce_ud_release_completed(struct uroce_qp *qp);
 /* Drops the references of all WQEs.  Called when the SQ is reset or destroyed. */
-void uroce_ud_forget(struct uroce_qp *qp);
+void uroce_ud_release_all(struct uroce_qp *qp);
 
 /* Returns true if qp is attached to a multicast group.  Any thread. */
 bool uroce_mcast_is_member(struct uroce_qp *qp);

@@ -174,7 +174,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 	int error = 0;
 
 	if (wqe)
-		error = uroce_mw_request(to_qp(ex), IBV_MW_TYPE_2, mw, rkey, info, wqe);
+		error = uroce_mw_init_wqe(to_qp(ex), IBV_MW_TYPE_2, mw, rkey, info, wqe);
 	if (error)
 		set_error(to_qp(ex), error);
 }
@@ -273,7 +273,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 	int error = 0;
 
 	if (qp->batch.wqe)
-		error = uroce_ud_address(qp, qp->batch.wqe, ah, remote_qpn, remote_qkey);
+		error = uroce_ud_set_dest(qp, qp->batch.wqe, ah, remote_qpn, remote_qkey);
 	if (error)
 		set_error(qp, error);
 }
@@ -298,7 +298,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	else if (eng_qp_state(qp->progress.engine) < ENG_RTS)
 		set_error(qp, EINVAL);
 	else if (qp->type == ENG_UD)
-		uroce_ud_retired(qp);
+		uroce_ud_release_completed(qp);
 }
 
 static int complete_batch(struct ibv_qp_ex *ex)
@@ -311,7 +311,7 @@ static int complete_batch(struct ibv_qp_ex *ex)
 	if (!error && qp->batch.count) {
 		for (uint32_t i = 0; i < qp->batch.count; i++) {
 			if (qp->type == ENG_UD)
-				uroce_ud_hold(eng_ring_slot(&qp->sq, qp->sq.head));
+				uroce_ud_hold_ah(eng_ring_slot(&qp->sq, qp->sq.head));
 			eng_sq_push(qp->progress.engine);
 		}
 		uroce_sends_pushed(qp);
@@ -351,7 +351,7 @@ static uint64_t supported_ops(enum eng_qp_type type)
 	return 0;
 }
 
-int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags)
+int uroce_wr_set_ops(struct uroce_qp *qp, uint64_t flags)
 {
 	struct ibv_qp_ex *ex = &qp->base.qp_ex;
 

@@ -218,7 +218,7 @@ int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct i
 		return EINVAL;
 	srq->cq = to_uroce_cq(cq);
 	srq->xrcd = xrcd;
-	srq->domain = xrcd->domain;
+	srq->xrc_domain = xrcd->domain;
 	srq->base.xrcd = &xrcd->base;
 	srq->base.cq = cq;
 	error = assign_srqn(srq);
@@ -231,7 +231,7 @@ int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct i
 	return 0;
 }
 
-void uroce_xrc_hide_srq(struct uroce_srq *srq)
+void uroce_xrc_unlink_srq(struct uroce_srq *srq)
 {
 	uint32_t index = srq->base.srq_num - 1;
 
@@ -247,9 +247,9 @@ void uroce_xrc_hide_srq(struct uroce_srq *srq)
 
 void uroce_xrc_remove_srq(struct uroce_srq *srq)
 {
-	uroce_xrc_hide_srq(srq);
+	uroce_xrc_unlink_srq(srq);
 	if (!uroce_inherited(srq->generation)) {
-		uroce_cq_forget_srq(srq->cq, srq->base.srq_num);
+		uroce_cq_clean_srq(srq->cq, srq->base.srq_num);
 		uroce_cq_detach(srq->cq, srq->context->progress);
 	}
 	atomic_fetch_sub(&srq->cq->users, 1);
@@ -261,11 +261,11 @@ static struct uroce_srq *find_srq(const struct uroce_qp *qp, uint32_t srqn)
 {
 	struct uroce_srq *srq = srqn - 1 < table.size ? table.srqs[srqn - 1] : NULL;
 
-	return srq && srq->domain == qp->domain ? srq : NULL;
+	return srq && srq->xrc_domain == qp->xrc_domain ? srq : NULL;
 }
 
-enum eng_rq_result uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_recv_desc *wqe,
-				  struct eng_sge *sge)
+enum eng_rq_result uroce_xrc_take_receive(struct uroce_qp *qp, uint32_t srqn,
+					  struct eng_recv_desc *wqe, struct eng_sge *sge)
 {
 	enum eng_rq_result result = ENG_RQ_DENIED;
 	struct uroce_srq *srq;
@@ -273,7 +273,7 @@ enum eng_rq_result uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng
 	pthread_rwlock_rdlock(&table.lock);
 	srq = find_srq(qp, srqn);
 	if (srq)
-		result = uroce_srq_take(srq, wqe, sge);
+		result = uroce_srq_take_receive(srq, wqe, sge);
 	pthread_rwlock_unlock(&table.lock);
 	return result;
 }
@@ -283,7 +283,7 @@ void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc)
 	struct eng_wc wc_with_srqn = *wc;
 	struct uroce_srq *srq;
 
-	/* src_qpn, which only datagrams use, has the SRQ number for uroce_cq_forget_srq(). */
+	/* src_qpn, which only datagrams use, has the SRQ number for uroce_cq_clean_srq(). */
 	wc_with_srqn.src_qpn = wc->srqn;
 	pthread_rwlock_rdlock(&table.lock);
 	srq = find_srq(qp, wc->srqn);

@@ -3,8 +3,8 @@
  * XRC.  A target QP has no receive queue, CQ or PD of its own; each message names an SRQ of the
  * same XRC domain, and uses the CQ and the PD of that SRQ.
  *
- * A target QP may be opened several times, and exists while it has openings.  The application's
- * struct ibv_qp is always part of an opening, also after ibv_create_qp_ex().
+ * A target QP may be opened several times, and exists while it has handles.  The application's
+ * struct ibv_qp is always part of a handle, also after ibv_create_qp_ex().
  *
  * Locks: the domains' lock protects the lists of domains, target QPs and SRQs (control calls only);
  * the table lock, taken inside that of a QP and outside those of SRQ and CQ, keeps an XRC SRQ from
@@ -19,17 +19,17 @@
 struct uroce_xrcd {
 	struct verbs_xrcd base;
 	struct xrc_domain *domain;
-	atomic_uint users; /* number of openings and SRQs: close fails with EBUSY while not 0 */
+	atomic_uint users; /* number of handles and SRQs: close fails with EBUSY while not 0 */
 };
 
 /* Handle of a target QP, created by ibv_create_qp_ex() or ibv_open_qp(). */
-struct xrc_opening {
+struct xrc_qp_handle {
 	struct verbs_qp base;
 	struct uroce_qp *qp;
 	struct uroce_xrcd *xrcd;
-	struct xrc_opening *next, **link; /* in the QP's list; under progress.lock of the QP */
-	atomic_uint asyncs_taken; /* number of asynchronous events that the application has read */
-	unsigned int generation;  /* forked.h; the QP has its own */
+	struct xrc_qp_handle *next, **link; /* in the QP's list; under progress.lock of the QP */
+	atomic_uint async_events_reported;  /* asynchronous events read by the application */
+	unsigned int generation;	    /* forked.h; the QP has its own */
 	struct uroce_belonging belonging;
 };
 
@@ -38,32 +38,32 @@ static inline struct uroce_xrcd *to_uroce_xrcd(struct ibv_xrcd *xrcd)
 	return (struct uroce_xrcd *)xrcd;
 }
 
-static inline struct xrc_opening *to_xrc_opening(struct ibv_qp *qp)
+static inline struct xrc_qp_handle *to_xrc_qp_handle(struct ibv_qp *qp)
 {
-	return (struct xrc_opening *)qp;
+	return (struct xrc_qp_handle *)qp;
 }
 
 /* Adds an XRC SRQ to the domain of xrcd and assigns its number.  Returns 0, EINVAL or ENOMEM. */
 int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
 /* Removes srq from the table: after return no QP uses it.  May be called more than once. */
-void uroce_xrc_hide_srq(struct uroce_srq *srq);
+void uroce_xrc_unlink_srq(struct uroce_srq *srq);
 /* As above, and drops the references of srq to CQ and domain. */
 void uroce_xrc_remove_srq(struct uroce_srq *srq);
 
 /* Engine callbacks of target QP qp for SRQ srqn, with qp->progress.lock held. */
-enum eng_rq_result uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_recv_desc *wqe,
-				  struct eng_sge *sge);
+enum eng_rq_result uroce_xrc_take_receive(struct uroce_qp *qp, uint32_t srqn,
+					  struct eng_recv_desc *wqe, struct eng_sge *sge);
 void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc);
 /* PD of the SRQ, for comparison only; NULL if there is no such SRQ. */
 const struct uroce_pd *uroce_xrc_pd(struct uroce_qp *qp, uint32_t srqn);
 
-/* Creates the first opening of a new target QP in the domain of xrcd; NULL with errno. */
-struct ibv_qp *uroce_xrc_first_opening(struct uroce_qp *qp, struct ibv_xrcd *xrcd,
-				       void *qp_context);
-/* Destroys an opening, and the QP with its last one.  Returns 0. */
-int uroce_xrc_close_opening(struct xrc_opening *opening);
-/* Raises an asynchronous event for all openings of qp.  Caller holds qp->progress.lock. */
-void uroce_xrc_raise(struct uroce_qp *qp, enum ibv_event_type type);
+/* Creates the first handle of a new target QP in the domain of xrcd; NULL with errno. */
+struct ibv_qp *uroce_xrc_qp_handle_create(struct uroce_qp *qp, struct ibv_xrcd *xrcd,
+					  void *qp_context);
+/* Destroys a handle, and the QP with its last one.  Returns 0. */
+int uroce_xrc_qp_handle_close(struct xrc_qp_handle *handle);
+/* Raises an asynchronous event for all handles of qp.  Caller holds qp->progress.lock. */
+void uroce_xrc_async_event(struct uroce_qp *qp, enum ibv_event_type type);
 
 /* Fork handlers: no thread changes the lists during the fork. */
 void uroce_xrc_fork_prepare(void);

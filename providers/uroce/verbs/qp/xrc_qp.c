@@ -16,13 +16,13 @@ static struct uroce_qp **bucket_of(uint32_t qpn)
 	return &targets[qpn % BUCKETS];
 }
 
-static void free_ref(struct xrc_opening *opening, bool inherited)
+static void free_handle(struct xrc_qp_handle *handle, bool inherited)
 {
 	if (!inherited) {
-		pthread_cond_destroy(&opening->base.qp.cond);
-		pthread_mutex_destroy(&opening->base.qp.mutex);
+		pthread_cond_destroy(&handle->base.qp.cond);
+		pthread_mutex_destroy(&handle->base.qp.mutex);
 	}
-	free(opening);
+	free(handle);
 }
 
 /* Moves the QP to context, which is open.  Called with the domains' lock held. */
@@ -39,12 +39,12 @@ static void move_to_context(struct uroce_qp *qp, struct uroce_context *context)
 }
 
 /*
- * Moves the QP to the context of an opening that has not been stopped and is not leaving.  Returns
+ * Moves the QP to the context of a handle that has not been stopped and is not leaving.  Returns
  * false if there is none.  Called with the domains' lock held.
  */
-static bool move_to_other_ref(struct uroce_qp *qp, const struct xrc_opening *leaving)
+static bool move_to_other_handle(struct uroce_qp *qp, const struct xrc_qp_handle *leaving)
 {
-	struct xrc_opening *other = qp->openings;
+	struct xrc_qp_handle *other = qp->handles;
 
 	while (other && (other == leaving || uroce_inherited(other->generation)))
 		other = other->next;
@@ -53,34 +53,35 @@ static bool move_to_other_ref(struct uroce_qp *qp, const struct xrc_opening *lea
 	return other;
 }
 
-/* Stops an opening; the QP is stopped with its last one. */
-static void stop_ref(struct uroce_belonging *belonging)
+/* Stops a handle; the QP is stopped with its last one. */
+static void stop_handle(struct uroce_belonging *belonging)
 {
-	struct xrc_opening *opening =
-		(struct xrc_opening *)((char *)belonging - offsetof(struct xrc_opening, belonging));
-	struct uroce_qp *qp = opening->qp;
+	struct xrc_qp_handle *handle =
+		(struct xrc_qp_handle *)((char *)belonging -
+					 offsetof(struct xrc_qp_handle, belonging));
+	struct uroce_qp *qp = handle->qp;
 
-	/* Held until the QP is stopped: other threads may be closing the other openings. */
+	/* Held until the QP is stopped: other threads may be closing the other handles. */
 	xrc_domains_lock();
-	opening->generation = UROCE_ENDED;
-	if (!move_to_other_ref(qp, opening) && !uroce_inherited(qp->generation))
-		uroce_qp_end(qp);
+	handle->generation = UROCE_ENDED;
+	if (!move_to_other_handle(qp, handle) && !uroce_inherited(qp->generation))
+		uroce_qp_stop(qp);
 	xrc_domains_unlock();
 }
 
 /* Called with the domains' lock held, which keeps qp from being destroyed. */
-static struct xrc_opening *create_ref(struct uroce_qp *qp, struct ibv_context *context,
-				      struct uroce_xrcd *xrcd, void *qp_context)
+static struct xrc_qp_handle *create_handle(struct uroce_qp *qp, struct ibv_context *context,
+					   struct uroce_xrcd *xrcd, void *qp_context)
 {
-	struct xrc_opening *opening = calloc(1, sizeof(*opening));
+	struct xrc_qp_handle *handle = calloc(1, sizeof(*handle));
 	struct ibv_qp *public;
 
-	if (!opening)
+	if (!handle)
 		return NULL;
-	opening->qp = qp;
-	opening->xrcd = xrcd;
-	opening->generation = uroce_generation;
-	public = &opening->base.qp;
+	handle->qp = qp;
+	handle->xrcd = xrcd;
+	handle->generation = uroce_generation;
+	public = &handle->base.qp;
 	public->context = context;
 	public->qp_context = qp_context;
 	public->qp_num = qp->progress.qpn;
@@ -90,44 +91,44 @@ static struct xrc_opening *create_ref(struct uroce_qp *qp, struct ibv_context *c
 	pthread_cond_init(&public->cond, NULL);
 	pthread_mutex_lock(&qp->progress.lock);
 	public->state = (enum ibv_qp_state)eng_qp_state(qp->progress.engine);
-	opening->next = qp->openings;
-	opening->link = &qp->openings;
-	if (opening->next)
-		opening->next->link = &opening->next;
-	qp->openings = opening;
+	handle->next = qp->handles;
+	handle->link = &qp->handles;
+	if (handle->next)
+		handle->next->link = &handle->next;
+	qp->handles = handle;
 	pthread_mutex_unlock(&qp->progress.lock);
 	atomic_fetch_add(&xrcd->users, 1);
 	uroce_context_hold(context);
-	uroce_belongings_enter(&opening->belonging, BELONGING_XRC_OPENING,
-			       to_uroce_context(context), stop_ref);
-	return opening;
+	uroce_belongings_enter(&handle->belonging, BELONGING_XRC_OPENING, to_uroce_context(context),
+			       stop_handle);
+	return handle;
 }
 
-struct ibv_qp *uroce_xrc_first_opening(struct uroce_qp *qp, struct ibv_xrcd *ibv_xrcd,
-				       void *qp_context)
+struct ibv_qp *uroce_xrc_qp_handle_create(struct uroce_qp *qp, struct ibv_xrcd *ibv_xrcd,
+					  void *qp_context)
 {
 	struct uroce_xrcd *xrcd = to_uroce_xrcd(ibv_xrcd);
-	struct xrc_opening *opening;
+	struct xrc_qp_handle *handle;
 
 	xrc_domains_lock();
-	opening = create_ref(qp, ibv_xrcd->context, xrcd, qp_context);
-	if (opening) {
+	handle = create_handle(qp, ibv_xrcd->context, xrcd, qp_context);
+	if (handle) {
 		qp->next_target = *bucket_of(qp->progress.qpn);
 		*bucket_of(qp->progress.qpn) = qp;
 	}
 	xrc_domains_unlock();
-	if (!opening) {
+	if (!handle) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	return &opening->base.qp;
+	return &handle->base.qp;
 }
 
 struct ibv_qp *uroce_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
 	const uint32_t needed =
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
-	struct xrc_opening *opening = NULL;
+	struct xrc_qp_handle *handle = NULL;
 	struct uroce_xrcd *xrcd;
 	struct uroce_qp *qp;
 	int error = EINVAL;
@@ -140,39 +141,39 @@ struct ibv_qp *uroce_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 	xrcd = to_uroce_xrcd(attr->xrcd);
 	xrc_domains_lock();
 	qp = *bucket_of(attr->qp_num);
-	while (qp && (qp->progress.qpn != attr->qp_num || qp->domain != xrcd->domain))
+	while (qp && (qp->progress.qpn != attr->qp_num || qp->xrc_domain != xrcd->domain))
 		qp = qp->next_target;
 	if (qp) {
-		opening = create_ref(qp, context, xrcd,
-				     attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context
-										: NULL);
+		handle = create_handle(qp, context, xrcd,
+				       attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context
+										  : NULL);
 		error = ENOMEM;
 	}
 	xrc_domains_unlock();
-	if (opening)
-		return &opening->base.qp;
+	if (handle)
+		return &handle->base.qp;
 err:
 	errno = error;
 	return NULL;
 }
 
 /*
- * Unlinks opening from its QP, and the QP from the hash table after its last opening; then returns
+ * Unlinks handle from its QP, and the QP from the hash table after its last handle; then returns
  * true.  Called with the domains' lock held.
  */
-static bool unlink_ref(struct xrc_opening *opening)
+static bool unlink_handle(struct xrc_qp_handle *handle)
 {
-	struct uroce_qp *qp = opening->qp, **target = bucket_of(qp->progress.qpn);
+	struct uroce_qp *qp = handle->qp, **target = bucket_of(qp->progress.qpn);
 	bool inherited = uroce_inherited(qp->generation);
 
 	if (!inherited)
 		pthread_mutex_lock(&qp->progress.lock);
-	*opening->link = opening->next;
-	if (opening->next)
-		opening->next->link = opening->link;
+	*handle->link = handle->next;
+	if (handle->next)
+		handle->next->link = handle->link;
 	if (!inherited)
 		pthread_mutex_unlock(&qp->progress.lock);
-	if (qp->openings)
+	if (qp->handles)
 		return false;
 	while (*target != qp)
 		target = &(*target)->next_target;
@@ -180,36 +181,37 @@ static bool unlink_ref(struct xrc_opening *opening)
 	return true;
 }
 
-int uroce_xrc_close_opening(struct xrc_opening *opening)
+int uroce_xrc_qp_handle_close(struct xrc_qp_handle *handle)
 {
-	struct ibv_context *context = opening->base.qp.context;
-	struct uroce_qp *qp = opening->qp;
-	bool inherited = uroce_inherited(opening->generation), last;
+	struct ibv_context *context = handle->base.qp.context;
+	struct uroce_qp *qp = handle->qp;
+	bool inherited = uroce_inherited(handle->generation), last;
 
-	uroce_belongings_leave(&opening->belonging);
+	uroce_belongings_leave(&handle->belonging);
 	xrc_domains_lock();
 	/* The QP must not remain in a context that may be closed: move it, or stop it. */
-	if (!uroce_inherited(qp->generation) && !move_to_other_ref(qp, opening) &&
-	    (qp->openings != opening || opening->next))
-		uroce_qp_end(qp);
-	last = unlink_ref(opening);
+	if (!uroce_inherited(qp->generation) && !move_to_other_handle(qp, handle) &&
+	    (qp->handles != handle || handle->next))
+		uroce_qp_stop(qp);
+	last = unlink_handle(handle);
 	xrc_domains_unlock();
 	if (!inherited) {
-		uroce_async_purge(to_uroce_context(context), &opening->base.qp);
-		uroce_async_await(&opening->base.qp.mutex, &opening->base.qp.cond,
-				  &opening->base.qp.events_completed, &opening->asyncs_taken);
+		uroce_async_purge(to_uroce_context(context), &handle->base.qp);
+		uroce_async_await(&handle->base.qp.mutex, &handle->base.qp.cond,
+				  &handle->base.qp.events_completed,
+				  &handle->async_events_reported);
 	}
 	if (last)
 		uroce_qp_free(qp);
-	atomic_fetch_sub(&opening->xrcd->users, 1);
-	free_ref(opening, inherited);
+	atomic_fetch_sub(&handle->xrcd->users, 1);
+	free_handle(handle, inherited);
 	uroce_context_release(context);
 	return 0;
 }
 
-void uroce_xrc_raise(struct uroce_qp *qp, enum ibv_event_type type)
+void uroce_xrc_async_event(struct uroce_qp *qp, enum ibv_event_type type)
 {
-	for (struct xrc_opening *opening = qp->openings; opening; opening = opening->next)
-		uroce_async_event(to_uroce_context(opening->base.qp.context), type,
-				  &opening->base.qp);
+	for (struct xrc_qp_handle *handle = qp->handles; handle; handle = handle->next)
+		uroce_async_event(to_uroce_context(handle->base.qp.context), type,
+				  &handle->base.qp);
 }
