@@ -37,7 +37,7 @@ struct uroce_qp {
 	pthread_mutex_t modify_lock;
 	struct ibv_qp_attr attr;	   /* as set by modify_qp */
 	atomic_uint async_events_reported; /* asynchronous events read by the application */
-	/* XRC target: see xrc.h and xrc_domain.h. */
+	/* XRC target: see xrc.h. */
 	struct xrc_domain *xrc_domain;
 	struct xrc_qp_handle *handles;
 	struct uroce_qp *next_target; /* in the hash bucket of xrc_qp.c */

@@ -5,12 +5,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "verbs/forked.h"
 #include "verbs/generation.h"
 #include "verbs/ops.h"
-#include "xrc_domain.h"
 
 enum {
 	INITIAL_TABLE_SIZE = 64,

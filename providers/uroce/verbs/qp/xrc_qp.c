@@ -5,7 +5,6 @@
 #include "verbs/generation.h"
 #include "verbs/ops.h"
 #include "xrc.h"
-#include "xrc_domain.h"
 
 /* Hash table of the target QPs of all domains, by QPN; under the domains' lock. */
 #define BUCKETS 4096
