@@ -68,7 +68,7 @@ struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int
 	if (number == 0 || uroce_inherited(context->generation))
 		return context->progress;
 	if (progress_worker_get(number, &worker, text)) {
-		uroce_debug("worker %u cannot be made, worker 0 is shared: %s", number, text);
+		uroce_debug("cannot create worker %u, using worker 0: %s", number, text);
 		/* The thread's next CQs use worker 0 without another attempt. */
 		thread_worker = 0;
 		return context->progress;

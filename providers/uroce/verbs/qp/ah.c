@@ -48,8 +48,8 @@ void uroce_ah_strerror(struct uroce_device *device, const struct ibv_ah_attr *at
 			 "there, too");
 	else if (link_gid_is_ipv4(sgid.raw) != link_gid_is_ipv4(grh->dgid.raw))
 		snprintf(text, PROGRESS_ERROR_TEXT,
-			 "GID index %u of %s is %s, the peer's GID is %s: both have to be IPv4 "
-			 "(::ffff:...) or both IPv6, so choose the GID index of one end anew",
+			 "GID index %u of %s is %s, the peer's GID is %s: both must be IPv4 "
+			 "(::ffff:...) or both IPv6, so choose another GID index at one end",
 			 grh->sgid_index, name, inet_ntop(AF_INET6, sgid.raw, src, sizeof(src)),
 			 inet_ntop(AF_INET6, grh->dgid.raw, dst, sizeof(dst)));
 	else

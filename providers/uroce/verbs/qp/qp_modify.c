@@ -200,7 +200,7 @@ static void set_engine_attr(struct uroce_qp *qp, const struct eng_path *path)
 static void resolve_next_hop(const struct uroce_qp *qp, const struct progress_route *route)
 {
 	if (!neighbour_meet(route->sgid, route->dgid, progress_route_scope(route)))
-		uroce_debug("queue pair %u: the next hop to its peer does not answer",
+		uroce_debug("queue pair %u: cannot resolve the next hop to its peer",
 			    qp->progress.qpn);
 }
 
@@ -349,7 +349,7 @@ int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 			    qp->progress.qpn,
 			    mask & IBV_QP_STATE && (unsigned int)attr->qp_state < ENG_STATES
 				    ? eng_qp_state_name((enum eng_qp_state)attr->qp_state)
-				    : "as it is",
+				    : "unchanged",
 			    (unsigned int)mask, strerror(error));
 	return error;
 }
