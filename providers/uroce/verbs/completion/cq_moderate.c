@@ -65,7 +65,7 @@ static void check_missed_event(struct uroce_cq *cq)
 	cq->moderation.missed_event_timer_set = false;
 	if (cq->moderation.deferred || !uroce_cq_has_unnotified(cq))
 		return;
-	/* The timer may have been set when the CQ was armed an earlier time. */
+	/* The timer may have been set by an earlier arming. */
 	if (progress_now() - cq->moderation.armed_at < MISSED_EVENT_DELAY_US * UINT64_C(500))
 		uroce_cq_schedule_missed_event(cq);
 	else
