@@ -10,8 +10,8 @@ enum {
 	ALIGNMENT = 8,
 	WAIT_NS = 100000,
 	/*
-	 * A tenth of a second in all, with the locks of a queue pair held: longer, and peers would
-	 * give it up.
+	 * 100 ms in all.  The caller holds the locks of a QP; with longer waits peers would exhaust
+	 * their retries.
 	 */
 	WAITS_MAX = 1000,
 };
@@ -53,7 +53,7 @@ static uint64_t room_of(const struct capture_buffer *buffer, uint64_t head)
 	       (head - atomic_load_explicit(&buffer->tail, memory_order_acquire));
 }
 
-/* A record may not go around the end: what is left before it is one that is left out. */
+/* Number of bytes to skip before the end of the ring, as a record is contiguous. */
 static uint64_t gap_before(uint64_t head, uint64_t bytes)
 {
 	uint64_t left = CAPTURE_BUFFER_BYTES - head % CAPTURE_BUFFER_BYTES;
@@ -65,7 +65,7 @@ static void pass_gap(struct capture_buffer *buffer, uint64_t head, uint64_t gap)
 {
 	struct capture_record *record = record_at(buffer, head);
 
-	/* There may be room for no more than these two. */
+	/* The gap may be too short for the other fields. */
 	_Static_assert(offsetof(struct capture_record, used) == ALIGNMENT, "a gap has no room");
 	record->bytes = (uint32_t)gap;
 	atomic_store_explicit(&record->state, CAPTURE_RECORD_LEFT_OUT, memory_order_relaxed);
@@ -79,7 +79,7 @@ static uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Caller holds the lock.  NULL: there is no room. */
+/* Returns NULL if there is no room.  Caller holds the lock. */
 static struct capture_record *try_to_add(struct capture_buffer *buffer, uint64_t bytes)
 {
 	uint64_t head = atomic_load_explicit(&buffer->head, memory_order_relaxed);
@@ -99,7 +99,7 @@ static struct capture_record *try_to_add(struct capture_buffer *buffer, uint64_t
 	return record;
 }
 
-/* Caller holds the lock, so the order of the records is that of time. */
+/* Caller holds the lock, so that records are in the order of their timestamps. */
 static uint64_t stamp(struct capture_buffer *buffer, uint64_t passed)
 {
 	if (!passed)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The memory between the threads that send and receive and the one that writes: a ring of records,
- * in the order of their time stamps.  A record is made before its packets leave and ended after, so
- * the reader waits for the oldest one.
+ * Ring buffer of captured packets, between the threads that send and receive (producers) and the
+ * writer thread (the one consumer).  Records are in the order of their timestamps.  A record is
+ * reserved before its packets are sent and completed afterwards; the consumer stops at the first
+ * record that is still open.
  */
 #ifndef UROCE_CAPTURE_BUFFER_H
 #define UROCE_CAPTURE_BUFFER_H
@@ -15,7 +16,7 @@
 
 enum {
 	CAPTURE_BUFFER_BYTES = 16 << 20,
-	/* What a record may hold: the longest burst, with headers for each of its packets. */
+	/* Maximum size of a record: the longest burst, with headers for each of its packets. */
 	CAPTURE_RECORD_MAX = 128 << 10,
 };
 
@@ -27,33 +28,37 @@ enum capture_record_state {
 
 struct capture_record {
 	atomic_uint state; /* enum capture_record_state */
-	uint32_t bytes;	   /* of the record with this head, a multiple of 8 */
-	uint32_t used;	   /* of data */
-	uint32_t packets;  /* in it */
+	uint32_t bytes;	   /* size of the record including this header, a multiple of 8 */
+	uint32_t used;	   /* bytes of data in use */
+	uint32_t packets;  /* number of packets */
 	_Alignas(8) uint8_t data[];
 };
 
 struct capture_buffer {
 	uint8_t *memory;
-	pthread_mutex_t lock; /* of head, latest, stalled and closed */
+	pthread_mutex_t lock; /* protects head, latest, stalled and closed */
 	atomic_uint_fast64_t head;
-	atomic_uint_fast64_t tail; /* the reader's */
-	atomic_uint_fast64_t lost; /* packets that found no room */
-	uint64_t latest;	   /* time of the newest record */
-	bool stalled;		   /* the last wait for room was in vain */
+	atomic_uint_fast64_t tail; /* written by the consumer only */
+	atomic_uint_fast64_t lost; /* number of packets dropped for lack of room */
+	uint64_t latest;	   /* timestamp of the newest record, ns */
+	bool stalled;		   /* the last wait for room timed out */
 	bool closed;
 };
 
-/* 0 or a negative errno.  The memory is touched as it is used, and not there in a forked child. */
+/* Returns 0 or a negative errno.  Pages are allocated on first use and not inherited by fork(). */
 int capture_buffer_open(struct capture_buffer *buffer);
-/* Shut and read, so that no record is open.  Later calls still find that it is shut. */
+/*
+ * Frees the memory.  The buffer must be shut and empty, so that no record is open.
+ * capture_buffer_add() may still be called, and returns NULL.
+ */
 void capture_buffer_close(struct capture_buffer *buffer);
 
 /*
- * An open record with room for bytes, at most CAPTURE_RECORD_MAX, and the time (CLOCK_REALTIME, in
- * nanoseconds) that it has its place by; or NULL: closed, or no room for a tenth of a second.
- * now: 0, for what the clock says, or a time that has passed: then it is that, or the newest
- * record's if that is later.
+ * Reserves a record of bytes (at most CAPTURE_RECORD_MAX) for packets packets.  In *now, 0 stands
+ * for the current time and another value for an earlier CLOCK_REALTIME time in ns; on return *now
+ * is the timestamp of the record, which is never below that of the previous one.  Waits for room
+ * for at most 100 ms, with the caller's locks held.  Returns NULL if the buffer is shut or has no
+ * room; the packets then count as lost.  Any thread.
  */
 struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t bytes,
 					  uint32_t packets, uint64_t *now);
@@ -63,12 +68,12 @@ static inline void capture_buffer_end(struct capture_record *record, bool keep)
 			      memory_order_release);
 }
 
-/* No record will be added any more.  True when all that were are read. */
+/* Refuses further records.  Returns true if all records have been read. */
 bool capture_buffer_shut(struct capture_buffer *buffer);
 
-/* The reader's: the oldest record that is kept, or NULL while there is none, or it is open. */
+/* Consumer: returns the oldest record, or NULL if there is none or it is still open. */
 struct capture_record *capture_buffer_oldest(struct capture_buffer *buffer);
-/* ... which is done with. */
+/* Consumer: frees the record that capture_buffer_oldest() returned. */
 void capture_buffer_read(struct capture_buffer *buffer, const struct capture_record *record);
 
 #endif

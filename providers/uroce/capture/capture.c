@@ -14,8 +14,8 @@
 #include "writer.h"
 
 /*
- * Never freed, but for the memory of the buffer: a thread may have seen it in capture_now and use
- * it much later.  It then finds that the buffer is shut.
+ * Never freed, except for the buffer's memory: a thread may have loaded capture_now and use it at
+ * any later time.  It then finds the buffer shut.
  */
 struct capture {
 	struct capture *older;
@@ -26,19 +26,19 @@ struct capture {
 
 _Atomic(struct capture *) capture_now;
 
-/* Control calls, one at a time. */
+/* Serializes control calls; protects newest, running and begun_once. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct capture *newest;
-static bool running; /* the newest; also when the file has ended it */
+static bool running; /* newest has not been stopped, though an error may have ended its writer */
 static bool begun_once;
 
-/* Where the next bytes of the pieces are. */
+/* Position in the pieces of packets. */
 struct cursor {
 	const struct iovec *piece;
 	size_t offset;
 };
 
-/* The next length bytes: those before most are copied, all are added to the sum if there is one. */
+/* Copies the first most of the next length bytes; adds all of them to *sum unless it is NULL. */
 static void copy(struct cursor *cursor, uint8_t *to, size_t length, size_t most, uint32_t *sum)
 {
 	size_t done = 0;
@@ -62,9 +62,9 @@ static void copy(struct cursor *cursor, uint8_t *to, size_t length, size_t most,
 	}
 }
 
-/* What a block is made from. */
+/* Parameters of a packet block. */
 struct shape {
-	size_t head; /* bytes in front of the UDP payload */
+	size_t head; /* size of the headers in front of the UDP payload */
 	uint32_t snaplen;
 	struct pcapng_packet packet;
 };
@@ -76,7 +76,7 @@ static void set_length(struct shape *shape, size_t payload)
 		shape->packet.original < shape->snaplen ? shape->packet.original : shape->snaplen;
 }
 
-/* One packet at to; the bytes of its block. */
+/* Writes the block of one packet; returns its size. */
 static size_t put_one(uint8_t *to, struct shape *shape, const struct capture_packets *packets,
 		      struct cursor *cursor, size_t payload, uint16_t identification)
 {
@@ -91,7 +91,7 @@ static size_t put_one(uint8_t *to, struct shape *shape, const struct capture_pac
 	return pcapng_packet_bytes(&shape->packet);
 }
 
-/* How the bytes are divided: all packets but the last are of one size. */
+/* Sizes of the packets; all but the last have the same. */
 struct division {
 	uint32_t count;
 	size_t segment, last;
@@ -210,7 +210,7 @@ int capture_start_once(const struct capture_config *config, char error[CAPTURE_E
 	pthread_mutex_lock(&control_lock);
 	if (!begun_once && !running) {
 		result = start(config, -1, error);
-		/* What could not be begun is refused each time. */
+		/* A failed start is retried, and reported, each time. */
 		begun_once = !result;
 	}
 	pthread_mutex_unlock(&control_lock);
@@ -223,12 +223,12 @@ static void stop(struct capture *capture, struct capture_counts *counts)
 	running = false;
 	atomic_store(&capture_now, NULL);
 	capture_buffer_shut(&capture->buffer);
-	/* A thread that is stuck in the file goes on to use the buffer. */
+	/* A writer that blocks in the file still uses the buffer. */
 	if (!capture_writer_stop(&capture->writer))
 		return;
 	counts->packets = capture->writer.packets;
 	counts->lost = atomic_load(&capture->buffer.lost);
-	/* And so does one that has not ended its record, if the file was not what took long. */
+	/* So does a thread that has not completed its record. */
 	if (capture_buffer_shut(&capture->buffer))
 		capture_buffer_close(&capture->buffer);
 }
@@ -245,7 +245,7 @@ void capture_stop(struct capture_counts *counts)
 		*counts = those;
 }
 
-/* Programs end without closing their devices. */
+/* Programs may exit without closing their devices. */
 __attribute__((destructor)) static void end(void)
 {
 	capture_stop(NULL);
@@ -263,7 +263,7 @@ void capture_fork_parent(void)
 	pthread_mutex_unlock(&control_lock);
 }
 
-/* Neither the thread nor the buffer's memory is there. */
+/* The child has neither the thread nor the buffer's memory. */
 void capture_fork_child(void)
 {
 	atomic_store(&capture_now, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Packets of this process into a pcapng file (Documentation/capture.md).  The thread that sends or
- * receives puts them into a buffer in memory, in the order of their time stamps; a thread of the
- * capture writes them out.  There is one capture in a process at a time.
+ * Writes the packets of this process to a pcapng file (Documentation/capture.md).  The thread that
+ * sends or receives copies packets into a ring buffer, in the order of their timestamps; a thread
+ * of the capture writes the buffer to the file.  At most one capture runs in a process.
  *
- * Functions return 0 or a negative errno unless they say otherwise.
+ * Functions return 0 or a negative errno unless noted otherwise.
  */
 #ifndef UROCE_CAPTURE_CAPTURE_H
 #define UROCE_CAPTURE_CAPTURE_H
@@ -20,59 +20,62 @@
 struct capture;
 struct capture_record;
 
-/* All that stands in front of the UDP payload. */
+/* Contents of the headers in front of the UDP payload. */
 struct capture_path {
-	uint8_t src[16]; /* as in a GID: IPv4 addresses are ::ffff:a.b.c.d */
+	uint8_t src[16]; /* GID format: an IPv4 address is ::ffff:a.b.c.d */
 	uint8_t dst[16];
-	uint16_t src_port; /* host order; the destination port is always 4791 */
+	uint16_t src_port; /* host order; the destination port is 4791 */
 	uint8_t traffic_class;
-	uint8_t hop_limit; /* 0: not known */
+	uint8_t hop_limit; /* 0 if unknown */
 	bool ipv6;
 };
 
-/* One packet, or several that leave in one call; pieces in order make them back to back. */
+/* One packet, or the packets of one system call; the pieces in order are their bytes. */
 struct capture_packets {
 	const struct capture_path *path;
 	const struct iovec *pieces;
 	unsigned int count;
-	size_t bytes;		 /* of all packets together */
-	size_t segment;		 /* of each packet, the last one perhaps fewer; 0: there is one */
-	uint16_t identification; /* IPv4's, of the first packet; the others count up from there */
+	size_t bytes;	/* total size of all packets */
+	size_t segment; /* size of each packet but the last, which may be shorter; 0: one packet */
+	uint16_t identification; /* IPv4, of the first packet; then consecutive */
 	bool outbound;
-	uint32_t qpn;	     /* of the queue pair that sends, if it is ours, else 0 */
-	const char *comment; /* why it was refused or did not leave; NULL: nothing happened to it */
+	uint32_t qpn;	     /* number of the sending QP, if it is one of this process, else 0 */
+	const char *comment; /* why the packet was dropped or not sent, or NULL */
 	/*
-	 * NULL, or the time of those that came in one call: 0 before the first of them is put down,
-	 * which is the only one that asks the clock.
+	 * Timestamp shared by the packets of one receive call, or NULL.  Set to 0 before the first
+	 * of them is captured, which then stores the current time.
 	 */
 	uint64_t *came;
 };
 
 struct capture_counts {
-	uint64_t packets; /* in the file, or on their way to it */
-	uint64_t lost;	  /* not captured, because the file took too long */
+	uint64_t packets; /* in the file or in the buffer */
+	uint64_t lost;	  /* dropped, because the buffer was full */
 };
 
 extern _Atomic(struct capture *) capture_now;
 
-/* The capture, or NULL.  It may be used at any later time, too: what comes too late is left out. */
+/*
+ * Returns the running capture, or NULL.  The pointer stays valid for the life of the process; after
+ * the end of the capture capture_begin() drops the packets.
+ */
 static inline struct capture *capture_on(void)
 {
 	return atomic_load_explicit(&capture_now, memory_order_acquire);
 }
 
 /*
- * Stamp packets with the time and put them down.  NULL when the filter does not want them or there
- * is no room; else capture_end() has to be called, soon and on the same thread, for what is behind
- * them in the file waits.  Any thread, with any locks: the only lock in here is the innermost one.
- * Waits for room at most a tenth of a second, and then not again until there is much of it.
+ * Copies packets into the buffer, with a timestamp.  Returns NULL if the filter does not match or
+ * there is no room; else the same thread must call capture_end() soon, as the writer waits for it.
+ * Any thread, with any locks held: the lock taken here is the innermost one.  Waits for room for at
+ * most 100 ms, and after a timeout does not wait again until half of the buffer is free.
  */
 struct capture_record *capture_begin(struct capture *capture,
 				     const struct capture_packets *packets);
-/* keep: false when the packets have not left after all. */
+/* Completes a record; keep is false if the packets were not sent, and drops the record. */
 void capture_end(struct capture_record *record, bool keep);
 
-/* Packets about which all is known already. */
+/* Captures packets that have already been sent or received. */
 static inline void capture_put(struct capture *capture, const struct capture_packets *packets)
 {
 	struct capture_record *record = capture_begin(capture, packets);
@@ -82,17 +85,25 @@ static inline void capture_put(struct capture *capture, const struct capture_pac
 }
 
 /*
- * Control calls; each may wait for the file.  Start into the file that config names, or into fd if
- * that is not negative, which the capture then owns also when this fails.  -EBUSY while there is
- * another capture.  error gets one line for the user when the result is not 0.
+ * Control calls; each may wait for the file.
+ *
+ * Starts a capture into fd, or if fd is negative into the file that config names.  Takes ownership
+ * of fd, even on failure.  Returns -EBUSY if a capture is running.  On failure error holds one line
+ * for the user.
  */
 int capture_start(const struct capture_config *config, int fd, char error[CAPTURE_ERROR_TEXT]);
-/* The same for what the environment asks for: done once in a process, whatever came of it then. */
+/*
+ * As capture_start(), for the capture that the environment requests.  After a successful start
+ * further calls in this process return 0 without effect, even if that capture has ended.
+ */
 int capture_start_once(const struct capture_config *config, char error[CAPTURE_ERROR_TEXT]);
-/* Write out what is there and end; counts (may be NULL) of the capture that was, or of none. */
+/*
+ * Ends the capture after writing what is in the buffer.  *counts (may be NULL) gets its counts, or
+ * 0 if none was running or the writer does not end.
+ */
 void capture_stop(struct capture_counts *counts);
 
-/* Handlers for fork(2); the child does not capture.  The lock is taken inside of all others. */
+/* Handlers for pthread_atfork(); the child does not capture.  Their lock is the innermost one. */
 void capture_fork_prepare(void);
 void capture_fork_parent(void);
 void capture_fork_child(void);

@@ -27,7 +27,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(char error[CAPTURE_ERROR
 	return -EINVAL;
 }
 
-/* The number at *text, which moves behind it; prefixes as in C. */
+/* Parses a number, with C prefixes, and advances *text past it. */
 static bool parse_number(const char **text, uint64_t least, uint64_t most, uint64_t *value)
 {
 	char *end;
@@ -84,7 +84,7 @@ static bool parse_peer(const char *text, uint8_t gid[16])
 	       inet_pton(AF_INET6, text, gid) == 1;
 }
 
-/* What does not fit is only left out of what the file says. */
+/* Text beyond the buffer is missing in the file only. */
 static void note_filter(struct capture_config *config, const char *text)
 {
 	size_t length = strlen(config->filters_text);
@@ -179,7 +179,7 @@ int capture_config_parse(struct capture_config *config, const char *text,
 
 	if (length == 0)
 		return refuse(error, "the name of a file has to come first");
-	/* Room for the numbers of the process and of the file. */
+	/* Leave room for the numbers of the process and of the file. */
 	if (length > CAPTURE_NAME_BYTES - 32)
 		return refuse(error, "%.60s...: the name is too long", text);
 	for (const char *at = text; (at = memchr(at, '%', length - (size_t)(at - text))); at += 2) {
@@ -209,7 +209,7 @@ static bool matches(const struct capture_filter *filter, const struct capture_pa
 	return dest_qpn == filter->qpn || (packets->outbound && packets->qpn == filter->qpn);
 }
 
-/* Of the first packet; 0 when that is too short, or begins in many pieces. */
+/* Returns the destination QP of the first packet; 0 if its BTH is not in one piece. */
 static uint32_t dest_qpn_of(const struct capture_packets *packets)
 {
 	const uint8_t *bth = packets->pieces[0].iov_base;
@@ -230,7 +230,7 @@ bool capture_config_wants(const struct capture_config *config,
 	return config->filters == 0;
 }
 
-/* Behind the last dot of the last part of the path, or at its end. */
+/* Offset of the last path component's suffix, or of the end of the name. */
 static size_t ending_of(const char *name)
 {
 	const char *slash = strrchr(name, '/');

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * What is to be captured, and where to: FILE[,OPTION=VALUE...], as UROCE_CAPTURE says it.
- */
+/* Parser of capture settings: FILE[,OPTION=VALUE...], the syntax of UROCE_CAPTURE. */
 #ifndef UROCE_CAPTURE_CONFIG_H
 #define UROCE_CAPTURE_CONFIG_H
 
@@ -15,7 +13,7 @@
 #define CAPTURE_FILTERS_TEXT 192
 
 enum {
-	/* Ethernet, IPv6, UDP and BTH fit, so that the queue pair is in what is left. */
+	/* Room for Ethernet, IPv6, UDP and BTH headers, so that the destination QP is captured. */
 	CAPTURE_SNAPLEN_MIN = 80,
 	CAPTURE_SNAPLEN_MAX = 65535,
 	CAPTURE_FILES_MAX = 9999,
@@ -30,37 +28,37 @@ enum capture_filter_kind {
 struct capture_filter {
 	enum capture_filter_kind kind;
 	uint32_t qpn;
-	uint8_t peer[16]; /* as in a GID */
+	uint8_t peer[16]; /* GID format */
 };
 
 struct capture_config {
-	char name[CAPTURE_NAME_BYTES]; /* "%p" still in it; "-": standard output */
-	uint32_t snaplen;	       /* bytes of each frame */
-	uint32_t files;		       /* of a ring of files; 0: one file without a limit */
+	char name[CAPTURE_NAME_BYTES]; /* before expansion of "%p"; "-": standard output */
+	uint32_t snaplen;	       /* maximum number of bytes captured of a frame */
+	uint32_t files; /* number of files in the ring; 0: one file of unlimited size */
 	uint64_t file_bytes;
-	/* A packet that any of them matches is captured; without filters every one. */
+	/* A packet is captured if any filter matches, or if there are no filters. */
 	unsigned int filters;
 	struct capture_filter filter[CAPTURE_FILTERS_MAX];
-	char filters_text[CAPTURE_FILTERS_TEXT]; /* for the file */
-	/* How the end of the capture by an error is told; NULL: not at all. */
+	char filters_text[CAPTURE_FILTERS_TEXT]; /* text of the filters, written to the file */
+	/* Reports an error that ends the capture; may be NULL. */
 	void (*complain)(const char *format, ...);
 };
 
-/* 0, or -EINVAL with what is wrong in error; text stands in it. */
+/* Parses text.  Returns 0, or -EINVAL with one line in error, which quotes text. */
 int capture_config_parse(struct capture_config *config, const char *text,
 			 char error[CAPTURE_ERROR_TEXT]);
-/* Only the options, with or without a comma in front; the name becomes empty. */
+/* Parses options only, with or without a leading comma; the name is set to "". */
 int capture_config_parse_options(struct capture_config *config, const char *text,
 				 char error[CAPTURE_ERROR_TEXT]);
 
 struct capture_packets;
-/* Is any of the packets wanted?  They are all of one queue pair and to one. */
+/* Returns true if the filters match any of the packets, which have the same QP and destination. */
 bool capture_config_wants(const struct capture_config *config,
 			  const struct capture_packets *packets);
 
 /*
- * The file's name with the number of a process in it; number 1 and on: of a file of the ring,
- * before the name's ending.  False when it is longer than CAPTURE_NAME_BYTES.
+ * Expands the name for a process.  A number above 0 is the number of a file in the ring and is
+ * inserted before the suffix.  Returns false if the name exceeds CAPTURE_NAME_BYTES.
  */
 bool capture_config_name(const struct capture_config *config, int process, unsigned int number,
 			 char name[CAPTURE_NAME_BYTES]);

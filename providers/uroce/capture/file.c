@@ -16,11 +16,11 @@
 #include "pcapng.h"
 
 enum {
-	FILE_MODE = 0666, /* less what umask(2) says */
-	/* As long as what is added at most, and as much again, so that it seldom has to grow. */
+	FILE_MODE = 0666, /* modified by umask(2) */
+	/* Twice the maximum of one call, so that the file grows rarely. */
 	FILLER_BYTES = 2 * CAPTURE_FILE_ADD_MAX,
 	BLOCK_START = 8, /* type and length */
-	BLOCK_END = 4,	 /* the length again */
+	BLOCK_END = 4,	 /* repeated length */
 	PAGE = 4096,
 	PAGES_AT_ONCE = 256,
 };
@@ -31,7 +31,7 @@ enum {
 
 _Static_assert(CAPTURE_FILE_TAIL >= BLOCK_START, "a filler's start stands behind the blocks");
 
-/* One line: the name, and what is the matter; text: NULL for what strerror(3) says. */
+/* Writes one line to error: name and text, or if text is NULL strerror(3). */
 static int explain(int result, const char *name, const char *text, char error[CAPTURE_ERROR_TEXT])
 {
 	snprintf(error, CAPTURE_ERROR_TEXT, "%.150s: %s", name, text ? text : strerror(-result));
@@ -80,7 +80,7 @@ static void unmap(struct capture_file *file)
 	file->map = NULL;
 }
 
-/* What cannot be mapped is written. */
+/* If the file cannot be mapped, write_at() is used. */
 static void map(struct capture_file *file)
 {
 	void *memory;
@@ -94,8 +94,8 @@ static void map(struct capture_file *file)
 }
 
 /*
- * Have the pages of these bytes where a store reaches them: an error here is one that would be a
- * signal there, as when another program has made the file shorter.
+ * Faults in the pages for a store.  An error here, as when another program has truncated the file,
+ * would be a SIGBUS there.
  */
 static bool is_ready(const struct capture_file *file, uint64_t offset, size_t bytes)
 {
@@ -105,15 +105,15 @@ static bool is_ready(const struct capture_file *file, uint64_t offset, size_t by
 	return madvise(file->map + (from - file->map_start), to - from, MADV_POPULATE_WRITE) == 0;
 }
 
-/* A block's type and length, wherever a multiple of four puts it. */
+/* Type and length of a block, at any multiple of four. */
 struct block_start {
 	uint64_t words;
 } __attribute__((packed, aligned(4), may_alias));
 
 /*
- * Two stores with nothing between them, for a process that is killed there leaves a file that is
- * not whole.  What a sanitizer adds would stand between, and so would the time that it takes to
- * find the page of the second store: it has been read from just before.
+ * Two adjacent stores: a process that is killed in between leaves an invalid file.  No sanitizer
+ * code may come in between, and the page of the second store is read first, so that it does not
+ * fault.
  */
 __attribute__((noinline, no_sanitize("thread", "address", "undefined"))) static void
 store_both(volatile uint32_t *end, uint32_t last, volatile struct block_start *start,
@@ -126,8 +126,8 @@ store_both(volatile uint32_t *end, uint32_t last, volatile struct block_start *s
 }
 
 /*
- * The filler now ends with the length last, and what begins where it did begins with start: the
- * file is not whole between the two.
+ * Sets the repeated length at the end of the filler and the first bytes of the block at its start.
+ * The file is invalid between the two.
  */
 static int change(struct capture_file *file, const uint8_t start[BLOCK_START], uint32_t last)
 {
@@ -150,8 +150,8 @@ static int change(struct capture_file *file, const uint8_t start[BLOCK_START], u
 }
 
 /*
- * More pages, each a filler of its own: one call, which a signal that kills ends between two pages.
- * size grows by the whole pages that are there.
+ * Appends pages, each a filler block, by one call, which a fatal signal interrupts only between two
+ * pages.  size grows by the complete pages.
  */
 static int add_pages(struct capture_file *file, uint64_t pages)
 {
@@ -182,7 +182,10 @@ static int add_pages(struct capture_file *file, uint64_t pages)
 	return error;
 }
 
-/* Let the filler have so many bytes, and more if there is room on the disk; else what there is. */
+/*
+ * Grows the filler to at least bytes, and to FILLER_BYTES more if the disk has room.  On error it
+ * may have grown by less.
+ */
 static int grow(struct capture_file *file, uint64_t bytes)
 {
 	uint64_t before = file->size, wanted = bytes + FILLER_BYTES;
@@ -192,12 +195,12 @@ static int grow(struct capture_file *file, uint64_t bytes)
 	if (file->size - file->end >= bytes)
 		return 0;
 	unmap(file);
-	/* A file that will not be long, as those of a ring, needs no long filler. */
+	/* A file with a size limit, as in a ring, needs no long filler. */
 	if (file->most && file->end + wanted > file->most)
 		wanted = file->end + bytes > file->most ? bytes : file->most - file->end;
 	while (!error && file->size - file->end < wanted)
 		error = add_pages(file, (wanted - (file->size - file->end) + PAGE - 1) / PAGE);
-	/* A page of which only a part was written is none. */
+	/* Cut off an incomplete page. */
 	if (error && ftruncate(file->fd, (off_t)file->size)) {
 		file->size = file->end;
 		return error;
@@ -215,7 +218,7 @@ static int grow(struct capture_file *file, uint64_t bytes)
 	return file->size - file->end < bytes ? error : 0;
 }
 
-/* The first blocks, with the filler: one page. */
+/* Writes the first blocks and a filler: one page. */
 static int begin_file(struct capture_file *file, const uint8_t *blocks, size_t bytes)
 {
 	uint8_t page[PAGE] = { 0 };
@@ -234,7 +237,7 @@ static int begin_file(struct capture_file *file, const uint8_t *blocks, size_t b
 	return 0;
 }
 
-/* As many of these bytes as are whole blocks and at most so many. */
+/* Returns the size of the complete blocks that fit into room. */
 static size_t whole_blocks(const uint8_t *blocks, size_t bytes, uint64_t room)
 {
 	size_t whole = 0;
@@ -249,14 +252,14 @@ static size_t whole_blocks(const uint8_t *blocks, size_t bytes, uint64_t room)
 	return whole;
 }
 
-/* The filler has room for them, and for a filler behind them. */
+/* Writes blocks into the filler, which has room for them and for a smaller filler. */
 static int put_in_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
 {
 	uint32_t left;
 	int error;
 
 	left = (uint32_t)(file->size - file->end - bytes);
-	/* Inside of the filler, all but the first bytes, with the start of the next filler. */
+	/* Write all but the first bytes, and the start of the next filler, inside the filler. */
 	pcapng_put_filler_start(blocks + bytes, left);
 	error = write_at(file, blocks + BLOCK_START, bytes, file->end + BLOCK_START);
 	if (!error)
@@ -271,7 +274,7 @@ static int add_to_filler(struct capture_file *file, uint8_t *blocks, size_t byte
 	int error = grow(file, bytes + PCAPNG_FILLER_MIN), last;
 	uint64_t room = file->size - file->end;
 
-	/* When the disk is full, what still fits is the last that is in the file. */
+	/* When the disk is full, write the blocks that still fit. */
 	if (error)
 		bytes = room < PCAPNG_FILLER_MIN
 				? 0
@@ -292,7 +295,10 @@ int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes)
 	return file->size ? add_to_filler(file, blocks, bytes) : begin_file(file, blocks, bytes);
 }
 
-/* empties: what is in it may go.  Otherwise only an empty file is written to by offsets. */
+/*
+ * Initializes file for its descriptor.  empties: truncate a regular file; else one that has
+ * contents, or is open with O_APPEND, is written to like a pipe.
+ */
 static int begin(struct capture_file *file, const char *name, bool empties,
 		 char error[CAPTURE_ERROR_TEXT])
 {
@@ -306,7 +312,7 @@ static int begin(struct capture_file *file, const char *name, bool empties,
 	file->regular = S_ISREG(status.st_mode);
 	if (!file->regular)
 		return 0;
-	/* Where files cannot be locked, no other process is kept out. */
+	/* On file systems without locks concurrent captures are not detected. */
 	if (flock(file->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return explain(-EBUSY, name,
 			       "another process captures into it; with %p in the name each has its "
@@ -336,7 +342,7 @@ int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERR
 	return result;
 }
 
-/* To map a file it has to be open for reading as well; a pipe that is read has another reader. */
+/* Mapping a file requires read access; a pipe must not be opened for reading. */
 static int open_by_name(const char *name)
 {
 	const int flags = O_CREAT | O_CLOEXEC | O_NOCTTY;
@@ -347,7 +353,7 @@ static int open_by_name(const char *name)
 		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 	if (stat(name, &status) == 0 && !S_ISREG(status.st_mode)) {
 		fd = open(name, O_WRONLY | O_NONBLOCK | flags, FILE_MODE);
-		/* That was for opening only. */
+		/* O_NONBLOCK was needed for open() only. */
 		if (fd >= 0)
 			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 		return fd;
@@ -375,7 +381,7 @@ int capture_file_open(struct capture_file *file, const char *name, char error[CA
 void capture_file_close(struct capture_file *file)
 {
 	unmap(file);
-	/* If that fails the filler stays, and readers pass over it. */
+	/* If this fails the filler stays, which is valid. */
 	if (file->regular)
 		(void)!ftruncate(file->fd, (off_t)file->end);
 	close_descriptor(file);

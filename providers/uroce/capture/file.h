@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A file that blocks are appended to, so that it is whole at any time: a process may be killed
- * while it writes, and then only a part of what it writes arrives.  So in a regular file new blocks
- * are written into a filler, a block that readers pass over and that reaches to the end of the
- * file.  What makes them visible are its end and then its start, two stores one after the other
- * into the file's pages, which are mapped; where they cannot be, two short writes.  The file grows
- * by fillers of a page, which arrive wholly or not at all.
+ * An output file that is a valid pcapng file at any time, even if the process is killed during a
+ * write, which may then be incomplete.  A regular file therefore ends with a filler, a block that
+ * readers skip.  New blocks are written into the filler.  Writing the end of the new filler and
+ * then the start of the first new block makes them visible: two adjacent stores into the mapped
+ * file, or two short writes if the file cannot be mapped.  The file grows by fillers of one page
+ * each, which are written completely or not at all.
  *
- * Pipes, terminals and the like get the blocks as they come.
+ * Pipes, terminals and the like get the blocks only.
  */
 #ifndef UROCE_CAPTURE_FILE_H
 #define UROCE_CAPTURE_FILE_H
@@ -18,39 +18,40 @@
 
 #include "config.h"
 
-/* capture_file_add() takes so many bytes at most. */
+/* Maximum number of bytes for one capture_file_add(). */
 #define CAPTURE_FILE_ADD_MAX (1u << 20)
-/* What has to be left behind the bytes that it is given, for it to write to. */
+/* Number of bytes behind the blocks that capture_file_add() may overwrite. */
 #define CAPTURE_FILE_TAIL 8
 
 struct capture_file {
 	int fd;
 	bool regular;
-	uint64_t end;  /* of the blocks, in a regular file */
-	uint64_t size; /* with the filler; a multiple of a page */
-	uint8_t *map;  /* from map_start to size, or NULL */
+	uint64_t end;  /* regular file: offset of the filler */
+	uint64_t size; /* regular file: size with the filler, a multiple of a page */
+	uint8_t *map;  /* mapping of map_start to size, or NULL */
 	uint64_t map_start;
-	uint64_t most; /* that it is to have, the owner's; 0: not known */
+	uint64_t most; /* size limit, set by the caller; 0: none */
 };
 
 /*
- * Make the file empty, or open what the name leads to; "-" is standard output.  A regular file is
- * locked: -EBUSY when another process captures into it.  A FIFO that nothing reads is not waited
- * for.  0 or a negative errno, with one line in error.
+ * Opens a file by name and empties it if it is a regular file; "-" is standard output.  A regular
+ * file is locked; -EBUSY if another process captures into it.  Does not wait for the reader of a
+ * FIFO (-ENXIO).  Returns 0 or a negative errno, with one line in error.
  */
 int capture_file_open(struct capture_file *file, const char *name, char error[CAPTURE_ERROR_TEXT]);
 /*
- * The same with a descriptor that is open for writing, which the file then owns also when this
- * fails.  What is in it stays.
+ * As capture_file_open(), for a descriptor that is open for writing.  Takes ownership of fd, even
+ * on failure.  The existing contents are kept.
  */
 int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERROR_TEXT]);
 
 /*
- * Append whole blocks.  0, or a negative errno: then the file has all that was there before.  The
- * file waits as long as its reader does.
+ * Appends complete blocks.  Returns 0 or a negative errno; the file is then valid and has the
+ * earlier blocks, and on ENOSPC those of the new ones that still fitted.  Blocks while a pipe is
+ * full.
  */
 int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes);
-/* Without the filler; the file is closed, and fd is negative, as where opening one has failed. */
+/* Cuts off the filler, closes the file and sets fd to -1. */
 void capture_file_close(struct capture_file *file);
 
 #endif

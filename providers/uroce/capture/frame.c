@@ -14,7 +14,7 @@ enum {
 	IPV4_VERSION_AND_LENGTH = 0x45,
 	IPV4_DONT_FRAGMENT = 0x4000,
 	IPV6_VERSION = 6,
-	/* Where it is not known, what a neighbour would have sent. */
+	/* Used if the hop limit is unknown: the default of a host on the same network. */
 	LIKELY_HOP_LIMIT = 64,
 };
 
@@ -107,7 +107,7 @@ void frame_put_head(uint8_t *to, const struct capture_path *path, uint16_t ident
 		sum = frame_sum(sum, ip + 8, 32, false);
 		sum = frame_sum(sum, udp, FRAME_UDP_BYTES, false);
 		checksum = (uint16_t)~fold(sum + length + IPPROTO_UDP);
-		/* 0 would say that there is none. */
+		/* A checksum of 0 would mean none. */
 		wire_put_be16(udp + 6, checksum ? checksum : 0xffff);
 	} else {
 		put_ipv4(ip, path, identification, payload);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Ethernet, IP and UDP headers in front of a packet.  A process does not see Ethernet: the
- * addresses there are made up from the IP addresses (02:00 and four bytes), but for groups.
+ * Builds Ethernet, IP and UDP headers for a captured packet.  A process does not see MAC addresses,
+ * so they are derived from the IP addresses: 02:00 and its last four bytes, or the multicast MAC
+ * address.
  */
 #ifndef UROCE_CAPTURE_FRAME_H
 #define UROCE_CAPTURE_FRAME_H
@@ -14,19 +15,22 @@ enum {
 	FRAME_HEAD_MAX = FRAME_ETHERNET_BYTES + 40 + FRAME_UDP_BYTES,
 };
 
-/* Everything in front of UDP payload: bytes. */
+/* Returns the number of bytes in front of the UDP payload. */
 static inline size_t frame_head_bytes(const struct capture_path *path)
 {
 	return FRAME_ETHERNET_BYTES + (path->ipv6 ? 40u : 20u) + FRAME_UDP_BYTES;
 }
 
-/* sum: of the UDP payload, by frame_sum(); only with IPv6, since IPv4 may do without. */
+/*
+ * Writes the headers.  sum is the frame_sum() of the UDP payload, and used with IPv6 only: over
+ * IPv4 the UDP checksum is optional and set to 0.
+ */
 void frame_put_head(uint8_t *to, const struct capture_path *path, uint16_t identification,
 		    size_t payload, uint32_t sum);
 
 /*
- * Add bytes to a sum of the kind that RFC 1071 describes, folded to 16 bits; odd: an odd number of
- * bytes came before.
+ * Adds bytes to a checksum as of RFC 1071, folded to 16 bits; odd is true if an odd number of bytes
+ * has been added before.
  */
 uint32_t frame_sum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd);
 

@@ -24,13 +24,13 @@ enum {
 
 	FLAG_INBOUND = 1,
 	FLAG_OUTBOUND = 2,
-	NANOSECONDS = 9, /* 10 to the power of minus this */
+	NANOSECONDS = 9, /* timestamp unit: 10^-9 s */
 
 	OPTION_HEAD = 4,
 	TEXT_MAX = 200,
 };
 
-/* Of the types with the highest bit set, which are for local use. */
+/* A block type for local use: the highest bit is set. */
 #define FILLER_BLOCK 0xa5a5a5a5u
 
 static uint32_t padded(uint32_t length)
@@ -56,7 +56,7 @@ static uint8_t *put64(uint8_t *at, uint64_t value)
 	return at + sizeof(value);
 }
 
-/* Times are in two halves, the high one first, whatever the byte order. */
+/* Writes a timestamp: the high half first, in any byte order. */
 static uint8_t *put_time(uint8_t *at, uint64_t time)
 {
 	return put32(put32(at, (uint32_t)(time >> 32)), (uint32_t)time);
@@ -70,7 +70,7 @@ static uint8_t *put_option(uint8_t *at, uint16_t code, const void *value, uint16
 	return at + padded(length);
 }
 
-/* Longer texts are cut. */
+/* Returns the length of text, truncated to most. */
 static uint16_t text_bytes(const char *text, size_t most)
 {
 	size_t length = strlen(text);
@@ -83,7 +83,7 @@ static uint8_t *put_text(uint8_t *at, uint16_t code, const char *text)
 	return put_option(at, code, text, text_bytes(text, TEXT_MAX));
 }
 
-/* End the options and the block that begins at start; what it takes. */
+/* Ends the options and the block that begins at start; returns its size. */
 static size_t end_block(uint8_t *start, uint8_t *at)
 {
 	uint32_t length;
@@ -100,7 +100,7 @@ static size_t put_section(uint8_t *to)
 	uint8_t *at = put32(to, SECTION_BLOCK) + 4;
 
 	at = put16(put16(put32(at, BYTE_ORDER_MAGIC), 1), 0);
-	at = put64(at, UINT64_MAX); /* how long the section is is not known yet */
+	at = put64(at, UINT64_MAX); /* section length: unknown */
 	at = put_text(at, OPTION_SECTION_APPLICATION, "uroce");
 	return end_block(to, at);
 }
@@ -116,7 +116,7 @@ size_t pcapng_put_head(uint8_t *to, uint32_t snaplen, const char *description, c
 	at = put_text(at, OPTION_INTERFACE_DESCRIPTION, description);
 	at = put_option(at, OPTION_INTERFACE_TIME_UNIT, &unit, sizeof(unit));
 	if (filter && *filter) {
-		/* A byte says what language follows; 0 is text. */
+		/* The first byte is the filter's language; 0: text. */
 		char text[TEXT_MAX + 1] = { 0 };
 		size_t length = text_bytes(filter, TEXT_MAX);
 

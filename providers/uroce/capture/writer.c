@@ -12,17 +12,17 @@
 #include "pcapng.h"
 
 enum {
-	/* Looks at the buffer, while there is something and while there is not. */
+	/* Poll intervals of the buffer: after data was found, and after it was empty. */
 	BUSY_NS = 1000000,
 	IDLE_NS = 10000000,
-	/* Behind the packets of a file there has to be room for the statistics. */
+	/* Leaves room for a statistics block. */
 	BLOCKS_MAX = CAPTURE_FILE_ADD_MAX - PCAPNG_STATISTICS_MAX,
-	/* A record is in the hands of a thread that sends: it may have been interrupted. */
+	/* Maximum wait at the end for open records, whose threads may have been preempted. */
 	OPEN_RECORDS_NS = 1000000000,
 	STOP_SECONDS = 2,
 };
 
-/* Around what opens and closes files, so that a fork does not come in between. */
+/* Held while a file is opened or closed, against a concurrent fork(). */
 static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void capture_writer_fork_prepare(void)
@@ -83,7 +83,7 @@ static void put_statistics(struct capture_writer *writer)
 					      writer->packets, lost);
 }
 
-/* The number of a file of the ring: in this round the first of its name that is left. */
+/* Opens the next file of the ring, or the only one. */
 static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
 	char name[CAPTURE_NAME_BYTES];
@@ -137,7 +137,7 @@ static int take(struct capture_writer *writer, const struct capture_record *reco
 	return 0;
 }
 
-/* All that is there, to the file. */
+/* Writes all complete records to the file. */
 static int drain(struct capture_writer *writer, bool *found, char error[CAPTURE_ERROR_TEXT])
 {
 	struct capture_record *record;
@@ -163,7 +163,7 @@ static void give_up(struct capture_writer *writer, int error, const char *text)
 					 *text ? text : strerror(-error));
 }
 
-/* Until all is read, or a thread has had time enough to end the record that it holds. */
+/* Writes the rest of the buffer; waits for at most OPEN_RECORDS_NS for open records. */
 static int drain_last(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
 	const struct timespec pause = { .tv_nsec = BUSY_NS };

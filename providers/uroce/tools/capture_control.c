@@ -17,7 +17,7 @@
 #include "snapshot.h"
 
 enum {
-	/* A process ends its capture in less, also when the file takes long. */
+	/* Maximum time in which a process ends its capture, even if its file blocks. */
 	LAST_WORDS_MS = 5000,
 };
 
@@ -30,10 +30,10 @@ static int complain(const char *text)
 struct search {
 	struct link_guest broker;
 	unsigned long pid;
-	uint32_t slot; /* of the process's first worker */
+	uint32_t slot; /* slot of the process's first worker */
 };
 
-/* visit of link_guest_each() */
+/* Callback of link_guest_each(); returns true for the wanted process. */
 static bool is_process(void *arg, uint32_t slot)
 {
 	struct search *search = arg;
@@ -48,7 +48,7 @@ static bool is_process(void *arg, uint32_t slot)
 	return is;
 }
 
-/* A connection with the process; what is wrong has been said if it is negative. */
+/* Returns a socket connected to the process, or -1 after printing an error. */
 static int ask_process(unsigned long pid)
 {
 	struct search search = { .pid = pid };
@@ -69,7 +69,10 @@ static int ask_process(unsigned long pid)
 	return fd;
 }
 
-/* What the process says: 0, or 1 when it is a refusal, which is told, or nothing is heard. */
+/*
+ * Receives a message of the given kind.  Returns 0, or 1 after printing an error if there is none
+ * or it reports one.
+ */
 static int receive(int fd, enum uroce_abi_message kind, struct uroce_abi_capture *message)
 {
 	ssize_t bytes = recv(fd, message, sizeof(*message), 0);
@@ -96,7 +99,7 @@ static int send_start(int fd, const char *options, int file)
 	return error ? complain(strerror(-error)) : 0;
 }
 
-/* Until a signal comes, or the process says or is no more. */
+/* Waits for a signal or the end of the capture, and prints the result. */
 static int await_end(int fd, int signals)
 {
 	struct pollfd wait[2] = { { .fd = fd, .events = POLLIN },
@@ -153,7 +156,7 @@ int capture_control(unsigned long pid, const char *text)
 		return 1;
 	if (!capture_config_name(&config, (int)pid, 0, name))
 		return complain("the file's name is too long");
-	/* Blocked before the capture begins: from then on each of them is an ordinary end. */
+	/* Blocked before the capture starts, so that each of these signals ends it properly. */
 	sigemptyset(&end);
 	sigaddset(&end, SIGINT);
 	sigaddset(&end, SIGTERM);

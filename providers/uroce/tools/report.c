@@ -53,7 +53,7 @@ static void table_counters(FILE *out, const char *title, const char *names, cons
 		fputc('\n', out);
 }
 
-/* Number of queue pairs of the process that are in a worker. */
+/* Number of QPs of the process that belong to a worker. */
 static unsigned int count_qps(const struct snapshot *snapshot,
 			      const struct uroce_abi_stat_worker *worker)
 {
@@ -68,7 +68,7 @@ static unsigned int count_qps(const struct snapshot *snapshot,
 	return count;
 }
 
-/* The first worker's slot is the process's; it is only shown beside others. */
+/* Prints the workers of a process that has more than one. */
 static void table_workers(FILE *out, const struct snapshot *snapshot, bool all)
 {
 	const struct uroce_abi_record *record =
@@ -138,14 +138,14 @@ static const struct uroce_abi_stat_qp *find_qp(const struct snapshot *snapshot, 
 	return NULL;
 }
 
-/* rule C19: the peer has said that it reports credits, and does not. */
+/* Returns true if the peer claims to report credits, but does not (rule C19). */
 static bool peer_breaks_word(const struct uroce_abi_stat_connection *connection,
 			     const struct uroce_abi_stat_qp *qp)
 {
 	return connection->peer_flow_control && qp && qp->unlimited;
 }
 
-/* What REQ and REP say, and what comes. */
+/* Prints the End-to-End Flow Control bits of REQ and REP, and what AETHs report. */
 static void table_flow_control(FILE *out, const struct snapshot *snapshot,
 			       const struct uroce_abi_stat_connection *connection)
 {
@@ -231,7 +231,7 @@ void report_table(FILE *out, const struct snapshot *snapshot, bool all)
 	table_messages(out, snapshot);
 }
 
-/* A string of at most limit bytes, quoted: a process may have any name. */
+/* Prints a quoted string of at most limit bytes; names of processes have arbitrary bytes. */
 static void json_string(FILE *out, const char *text, size_t limit)
 {
 	fputc('"', out);
@@ -267,7 +267,7 @@ static void json_counters(FILE *out, const char *names, const uint64_t *values, 
 	fputc('}', out);
 }
 
-/* A list of objects, one for each record of a kind; fields prints what is between the braces. */
+/* Prints an array with one object for each record of a kind; fields prints its members. */
 static void json_list(FILE *out, const struct snapshot *snapshot, const char *name, uint32_t kind,
 		      void (*fields)(FILE *out, const struct snapshot *snapshot,
 				     const struct uroce_abi_record *record))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * How uroce-stat shows snapshots: as a table for people, as JSON for programs.
- */
+/* Output of uroce-stat: a table, or JSON. */
 #ifndef UROCE_TOOLS_REPORT_H
 #define UROCE_TOOLS_REPORT_H
 
@@ -9,9 +7,9 @@
 
 #include "snapshot.h"
 
-/* all: also the counters that are zero. */
+/* all: include counters that are zero */
 void report_table(FILE *out, const struct snapshot *snapshot, bool all);
-/* One JSON object, without a line end. */
+/* One JSON object, without a trailing newline. */
 void report_json(FILE *out, const struct snapshot *snapshot);
 
 #endif

@@ -43,7 +43,7 @@ static int receive_file(int fd, uint64_t *bytes)
 	if (n < 0)
 		return n == -EAGAIN ? -ETIMEDOUT : (int)n;
 	if (n == 0 && file < 0)
-		return -ENOENT; /* a further worker, or the process has ended */
+		return -ENOENT; /* a further worker, or the process has exited */
 	if (n != sizeof(reply) || reply.header.message != UROCE_ABI_STAT_REPLY ||
 	    reply.header.version != UROCE_ABI_VERSION || file < 0) {
 		if (file >= 0)
@@ -54,7 +54,7 @@ static int receive_file(int fd, uint64_t *bytes)
 	return file;
 }
 
-/* Every record lies inside the file and has a whole header: checked once, here. */
+/* Checks, once, that every record lies within the file and has a complete header. */
 static bool records_are_sound(const struct snapshot *snapshot)
 {
 	size_t at = 0;
@@ -140,7 +140,7 @@ static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
 
 	if (fstat(file, &status) < 0)
 		return -errno;
-	/* What was checked once has to stay: nobody can change the file, or make it shorter. */
+	/* The seals keep the file from being changed or truncated after the check. */
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return -EPROTO;
 	if (bytes == 0 || (uint64_t)status.st_size < bytes)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Snapshots of uroce processes, as they send them, and a reader of their records.
- */
+/* Requests snapshots from uroce processes and reads their records (rdma/uroce-abi.h). */
 #ifndef UROCE_TOOLS_SNAPSHOT_H
 #define UROCE_TOOLS_SNAPSHOT_H
 
@@ -15,11 +13,11 @@
 #define SNAPSHOT_MAX_COUNTERS 64
 
 struct snapshot {
-	uint8_t *bytes; /* mapped */
+	uint8_t *bytes; /* mapped memory of length bytes */
 	size_t length;
-	/* Filled by snapshot_fetch() from the records; they point into bytes. */
+	/* Set by snapshot_fetch() from the records; pointers into bytes. */
 	const struct uroce_abi_stat_process *process;
-	const char *qp_names; /* qp_name_count x UROCE_ABI_NAME_BYTES */
+	const char *qp_names; /* qp_name_count names of UROCE_ABI_NAME_BYTES bytes */
 	uint32_t qp_name_count;
 	const char *port_names;
 	const uint64_t *port_values;
@@ -27,28 +25,29 @@ struct snapshot {
 };
 
 /*
- * Asks the client of a slot: a connection on which answers are waited for two seconds, or a
- * negative errno as below.
+ * Sends message to the owner of a slot.  Returns a connected socket, whose send and receive
+ * timeouts are ANSWER_SECONDS, or a negative errno as snapshot_fetch() does.  The caller closes it.
  */
 int snapshot_ask(struct link_guest *broker, uint32_t slot, enum uroce_abi_message message);
 /*
- * Gets the snapshot of the client of a slot.  0; -ENOENT when there is none, or it is a further
- * worker of a process; -EPROTO when its answer makes no sense; -ETIMEDOUT when it does not answer.
+ * Requests the snapshot of the owner of a slot.  Returns 0 or a negative errno: -ENOENT if the slot
+ * has no owner or belongs to a further worker of a process; -EPROTO if the reply is invalid;
+ * -ETIMEDOUT if there is none.  Release the result with snapshot_free().
  */
 int snapshot_fetch(struct link_guest *broker, uint32_t slot, struct snapshot *snapshot);
 void snapshot_free(struct snapshot *snapshot);
 
-/* The next record of kind behind previous (NULL: the first), or NULL. */
+/* Returns the next record of a kind after previous (NULL: the first one), or NULL. */
 const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, uint32_t kind,
 					     const struct uroce_abi_record *previous);
 
-/* The counters behind a QP's or a device's record; never more than both sides agree on. */
+/* Return the counters of a device or QP and set *count, at most the number of names. */
 const uint64_t *snapshot_device_counters(const struct snapshot *snapshot,
 					 const struct uroce_abi_stat_device *device,
 					 uint32_t *count);
 const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
 				     const struct uroce_abi_stat_qp *qp, uint32_t *count);
-/* Those of a worker, which have the names of the process's. */
+/* Returns the counters of a worker; their names are port_names. */
 const uint64_t *snapshot_worker_counters(const struct snapshot *snapshot,
 					 const struct uroce_abi_stat_worker *worker,
 					 uint32_t *count);

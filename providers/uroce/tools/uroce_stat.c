@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * uroce-stat: what the uroce processes of this user are doing.
- */
+/* uroce-stat: shows the state of the uroce processes of this user. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -18,8 +16,8 @@ struct options {
 	bool all;
 	bool watch;
 	double seconds;
-	unsigned long pid;   /* 0: all */
-	const char *capture; /* NULL, or the file */
+	unsigned long pid;   /* 0 for all processes */
+	const char *capture; /* settings of --capture, or NULL */
 };
 
 static const char usage[] =
@@ -46,7 +44,7 @@ static bool parse_seconds(const char *text, double *seconds)
 	return end != text && *end == '\0' && *seconds >= 0.01 && *seconds <= 86400;
 }
 
-/* 0: go on; else the exit code plus one. */
+/* Returns 0 to continue, else the exit code plus one. */
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
@@ -105,10 +103,10 @@ struct view {
 	const struct options *options;
 	struct link_guest broker;
 	unsigned int shown; /* number of processes */
-	bool failed;	    /* one did not answer */
+	bool failed;	    /* a process or the broker did not reply */
 };
 
-/* visit of link_guest_each() */
+/* Callback of link_guest_each(); returns false to continue. */
 static bool show_one(void *arg, uint32_t slot)
 {
 	struct view *view = arg;
@@ -138,7 +136,7 @@ static bool show_one(void *arg, uint32_t slot)
 	return false;
 }
 
-/* Shows what there is once.  Without a broker there are no processes. */
+/* Shows all processes once.  Without a broker there are none. */
 static void show(struct view *view)
 {
 	int result = link_guest_open(&view->broker);

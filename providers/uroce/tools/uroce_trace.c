@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * uroce-trace: what a capture of RoCEv2 says of its queue pairs, from uroce or any other device.
- */
+/* uroce-trace: analyses RoCEv2 connections in a capture, of uroce or any other device. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,9 +14,9 @@
 
 enum exit_code {
 	EXIT_RIGHT = 0,
-	EXIT_UNREADABLE = 1, /* or it could not be drawn or written */
+	EXIT_UNREADABLE = 1, /* or the result could not be written or drawn */
 	EXIT_USAGE = 2,
-	EXIT_EMPTY = 3, /* no packet of RoCEv2 in it */
+	EXIT_EMPTY = 3, /* no RoCEv2 packet in the file */
 };
 
 struct options {
@@ -100,7 +98,7 @@ static bool take(struct options *options, int letter)
 	}
 }
 
-/* -1: go on; else the exit code. */
+/* Returns -1 to continue, else the exit code. */
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
@@ -167,7 +165,7 @@ int main(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	read = capture_read(options.path, trace_add, &trace, error, sizeof(error));
-	/* What is there of a file that ends too early is shown all the same. */
+	/* Show what was read of a truncated file. */
 	if (read < 0)
 		fprintf(stderr, "uroce-trace: %s: %s\n", options.path, error);
 	code = EXIT_UNREADABLE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Arrays that grow by doubling.  A capture decides how much memory is needed; where there is none
- * left, the program ends with one line, as it could not go on in any useful way.
+ * Arrays that grow by doubling.  If memory is exhausted, the program prints one line and exits with
+ * code 1.
  */
 #ifndef UROCE_TRACE_ARRAY_H
 #define UROCE_TRACE_ARRAY_H
@@ -19,13 +19,16 @@ static inline void *array_or_end(void *items)
 	exit(1);
 }
 
-/* So many zeros; memory is taken for those that are written to. */
+/* Returns count zeroed elements of size bytes. */
 static inline void *array_zeroed(size_t count, size_t size)
 {
 	return array_or_end(calloc(count, size));
 }
 
-/* items, which has room for *room elements of size bytes, with room for one more than count. */
+/*
+ * Returns items, reallocated if needed, with room for more than count elements of size bytes; *room
+ * is the number of elements allocated.
+ */
 static inline void *array_grow(void *items, size_t count, size_t *room, size_t size)
 {
 	size_t more = *room ? *room * 2 : 16;
@@ -36,7 +39,10 @@ static inline void *array_grow(void *items, size_t count, size_t *room, size_t s
 	return array_or_end(more <= SIZE_MAX / size ? realloc(items, more * size) : NULL);
 }
 
-/* A pointer to a new last element of an array of struct type { T *items; size_t count, room; }. */
+/*
+ * Appends an element to an array of type struct { T *items; size_t count, room; }; returns a
+ * pointer to it.  The element is not initialized.
+ */
 #define array_append(array)                                                          \
 	((array)->items = array_grow((array)->items, (array)->count, &(array)->room, \
 				     sizeof(*(array)->items)),                       \

@@ -8,10 +8,13 @@
 #define SHORTEST_PACKET (WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
 #define FNV_START 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
-/* What of a packet is hashed: headers, and the ICRC, which covers all the rest. */
+/*
+ * Number of hashed bytes at the start of a packet, which include the headers; the ICRC, also
+ * hashed, covers the rest.
+ */
 #define HASHED_BYTES 48
 
-/* A piece of a datagram. */
+/* A part of a datagram that may be a packet. */
 struct piece {
 	const uint8_t *bytes;
 	uint32_t captured, length;
@@ -44,7 +47,7 @@ static bool icrc_is_right(const struct frame *frame, const struct piece *piece)
 	return wire_icrc_check(&frame->path, &id, piece->bytes, piece->length) == WIRE_ICRC_RIGHT;
 }
 
-/* wire_parse() reads headers only, so those have to be there, and the payload need not. */
+/* Parses a packet: the headers, as wire_parse() does; the payload may be truncated. */
 static enum wire_error parse(const struct piece *piece, struct wire_packet *packet)
 {
 	unsigned int headers;
@@ -57,7 +60,8 @@ static enum wire_error parse(const struct piece *piece, struct wire_packet *pack
 	return wire_parse(piece->bytes, piece->length, packet);
 }
 
-/* Could a packet of the same queue pair begin here?  Service, P_Key and destination are the same.
+/*
+ * Returns true if a packet to the same QP may begin here: service, P_Key and destination QP match.
  */
 static bool may_follow(const uint8_t *first, const uint8_t *here)
 {
@@ -66,7 +70,7 @@ static bool may_follow(const uint8_t *first, const uint8_t *here)
 	       memcmp(first + 5, here + 5, 3) == 0;
 }
 
-/* Does the first piece, cut at size, make a packet? */
+/* Returns true if the first size bytes are a valid packet and another one may follow. */
 static bool may_be_cut(const struct frame *frame, uint32_t size)
 {
 	struct piece first = piece_at(frame, 0, size, 0);
@@ -78,7 +82,7 @@ static bool may_be_cut(const struct frame *frame, uint32_t size)
 	return parse(&first, &packet) == WIRE_OK && icrc_is_right(frame, &first);
 }
 
-/* The length of the packets of a burst; that of the datagram when it is one packet; 0: unknown. */
+/* Returns the length of a burst's packets, of a single packet's datagram, or 0 if unknown. */
 static uint32_t packet_size(const struct frame *frame)
 {
 	struct piece all = piece_at(frame, 0, frame->length, 0);
@@ -93,7 +97,7 @@ static uint32_t packet_size(const struct frame *frame)
 	for (uint32_t size = SHORTEST_PACKET; size <= most; size += 4)
 		if (may_be_cut(frame, size))
 			return size;
-	/* One packet, damaged, or from a sender that counts identifications otherwise. */
+	/* One packet, corrupted or with an IPv4 identification that breaks the sequence. */
 	return frame->length <= WIRE_MAX_PACKET_BYTES ? frame->length : 0;
 }
 
@@ -135,7 +139,10 @@ static void finish(const struct frame *frame, const struct piece *piece, unsigne
 	packet->icrc_unchecked = !is_whole(piece);
 	if (is_whole(piece))
 		verdict = wire_icrc_check(&frame->path, &id, piece->bytes, piece->length);
-	/* Of packets that a receiver has joined the identifications are gone: solved for. */
+	/*
+	 * The identifications of packets joined by GRO are unknown; wire_icrc_check() tries to
+	 * solve for them.
+	 */
 	packet->icrc_is_wrong = part == 0 ? verdict != WIRE_ICRC_RIGHT : verdict == WIRE_ICRC_WRONG;
 }
 
@@ -149,8 +156,7 @@ unsigned int burst_split(const struct frame *frame,
 
 	*lost = false;
 	*error = WIRE_TOO_LONG;
-	/* A burst cut by the snap length: its first packet's length is not known, its headers are.
-	 */
+	/* A truncated burst: the headers of its first packet are known, its length is not. */
 	if (size == 0) {
 		*lost = true;
 		return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * From a datagram to its packets.  A sender may hand the kernel a burst of packets in one piece
- * (UDP_SEGMENT), and a receiver's kernel may join them (GRO): captured in between, a burst is one
- * long datagram.  Its packets have one length, but for the last, which may be shorter; that length
- * is the one at which each piece begins with a BTH to the same queue pair and ends with a right
- * ICRC.
+ * Splits a datagram into packets.  A sender may pass a burst of packets to the kernel in one call
+ * (UDP_SEGMENT), and the receiving kernel may coalesce them (GRO); a capture in between shows one
+ * long datagram.  Its packets have the same length, except that the last may be shorter.  That
+ * length is the smallest for which the first packet has a correct ICRC and the next one begins with
+ * a BTH to the same QP.
  */
 #ifndef UROCE_TRACE_BURST_H
 #define UROCE_TRACE_BURST_H
@@ -17,16 +17,16 @@
 /* One packet of a datagram. */
 struct burst_packet {
 	struct wire_packet wire;
-	uint32_t captured;   /* of the payload, in bytes: the snap length may have cut it */
+	uint32_t captured;   /* captured bytes of the payload; truncated by the snap length */
 	uint64_t hash;	     /* see struct trace_packet */
-	bool icrc_is_wrong;  /* false also when it could not be checked */
-	bool icrc_unchecked; /* the packet was not captured whole */
+	bool icrc_is_wrong;  /* checked and wrong */
+	bool icrc_unchecked; /* not checked, as the packet was truncated */
 };
 
 /*
- * Calls each() for every packet of the datagram, in order, with parts 0, 1, 2 ...; returns how many
- * there were, 0 when the first is none (*error then says why).  *lost is set to true when packets
- * of a burst could not be told apart, since the snap length has cut the burst.
+ * Calls each() for every packet of the datagram in order, with part 0, 1, 2, ... Returns their
+ * number.  After a malformed packet it stops and sets *error.  Sets *lost if packets are missing,
+ * as the snap length has truncated a burst or a later part is malformed.
  */
 unsigned int burst_split(const struct frame *frame,
 			 void (*each)(void *context, const struct burst_packet *packet,

@@ -17,7 +17,7 @@ static int read_frames(pcap_t *pcap, struct notes *notes,
 	int result;
 
 	while ((result = pcap_next_ex(pcap, &header, &frame.bytes)) == 1) {
-		/* With nanosecond precision libpcap puts them where the microseconds are. */
+		/* With nanosecond precision tv_usec holds nanoseconds. */
 		frame.time_ns =
 			(uint64_t)header->ts.tv_sec * NS_PER_SECOND + (uint64_t)header->ts.tv_usec;
 		frame.number++;

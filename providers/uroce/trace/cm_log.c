@@ -7,7 +7,7 @@
 #include "array.h"
 
 #define SMALLEST_MTU 256u
-/* A hostile file may have nothing but REQs; an answer looks no further back than this. */
+/* Maximum number of REQs searched for a reply: bounds the time if a file has only REQs. */
 #define LOOK_BACK 4096
 
 static struct cm_connection *find(struct cm_log *log, const uint8_t active[16],
@@ -31,7 +31,7 @@ static struct cm_connection *add_req(struct cm_log *log, const uint8_t src[16],
 {
 	struct cm_connection *connection = find(log, src, dst, req->local_id);
 
-	/* The same REQ again; an id that is used again comes with another queue pair or PSN. */
+	/* A retry of the REQ; a reused ID comes with another QP or PSN. */
 	if (connection && connection->active.qpn == req->local_qpn &&
 	    connection->active.psn == req->starting_psn)
 		return NULL;

@@ -7,12 +7,12 @@
 #include "wire/opcode.h"
 
 #define PLACES_MAX 4
-/* So many of a hundred have to be there that often. */
+/* Percentage of packets that must occur n times for n points of capture. */
 #define NEARLY_ALL 80
-/* After that time an identification has been used again: 65536 packets at 10 us. */
+/* Identifications wrap after this time at least: 65536 packets at 10 us each. */
 #define COUNTER_NS 500000000u
 
-/* One packet of the capture, to be sorted. */
+/* A packet and its hash, for sorting. */
 struct twin {
 	uint64_t hash;
 	struct trace_packet *packet;
@@ -38,8 +38,9 @@ static bool is_way(const struct trace_packet *packet, enum trace_way way)
 }
 
 /*
- * The twins of one hash by ways; how many were marked.  What is kept is the requester's view, whose
- * times and credits are the ones that count: requests as they left, responses as they arrived.
+ * Marks duplicates by direction, among the records of one hash; returns their number.  The
+ * requester's records are kept, as its times and credits matter: outbound requests and inbound
+ * responses.
  */
 static uint64_t mark_by_way(struct twin *twins, size_t count)
 {
@@ -93,13 +94,13 @@ static bool all_counted(const struct twin *twins, size_t count)
 	return true;
 }
 
-/* Neither way nor identification tell. */
+/* Returns true if neither direction nor identification shows whether a packet is a duplicate. */
 static bool is_unknown(const struct trace_packet *packet)
 {
 	return packet->way == TRACE_WAY_UNKNOWN && !(packet->flags & TRACE_COUNTED_ID);
 }
 
-/* In how many places the capture was made, as far as those packets show that tell nothing. */
+/* Returns the number of points of capture, from the packets for which is_unknown() holds. */
 static size_t count_places(const struct twin *twins, size_t count)
 {
 	size_t groups = 0, multiples[PLACES_MAX + 1] = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Packets that are in a capture more than once because it was made in more than one place: at both
- * ends, on all interfaces, or by sender and receiver in one process.  They have to be told from
- * packets that were sent again, whose bytes may be the same.
+ * Detects duplicate records of a packet in a capture made in several places: at both ends, on all
+ * interfaces, or by sender and receiver in one process.  They must be distinguished from
+ * retransmissions, whose bytes may be the same.
  */
 #ifndef UROCE_TRACE_COPIES_H
 #define UROCE_TRACE_COPIES_H
@@ -10,12 +10,13 @@
 #include "packet.h"
 
 /*
- * Marks all but one of each with TRACE_COPY, and returns how many there were.  By what
- * is there:
- * - where it is known which way packets went, one that came in is the same as one that went out;
- *   of requests the latter is kept, of responses the former, so that the requester's view is left;
- * - identifications that are counted up are the same in copies only;
- * - else, when nearly all packets are there twice (or three or four times), every second one is.
+ * Marks all records of a packet but one with TRACE_COPY and returns how many it has marked.
+ * Records with the same hash are duplicates in these cases:
+ *
+ * - The direction is known: inbound records duplicate outbound ones.  The requester's
+ *   records are kept: outbound requests and inbound responses.
+ * - The IPv4 identification is from a counter: all records close in time are duplicates.
+ * - Otherwise, if nearly all packets occur n = 2, 3 or 4 times: all but every n-th record.
  */
 uint64_t copies_mark(struct trace_packets *packets);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What is counted of one direction of a connection: the requests of one queue pair, and the
- * responses to them.  One row for each number: its name in JSON, how the table calls it, its unit.
+ * Statistics of one direction of a connection: the requests of one QP and the responses to them.
+ * One row for each counter: the name, as in JSON, the label in the table, and the unit.
  */
 #ifndef UROCE_TRACE_COUNTS_H
 #define UROCE_TRACE_COUNTS_H
@@ -61,10 +61,10 @@ enum count_unit {
 
 struct count_row {
 	const char *name, *label;
-	uint16_t offset; /* in struct stream_counts */
+	uint16_t offset; /* offset in struct stream_counts */
 	enum count_unit unit;
 };
-/* Ends with a row without a name. */
+/* Ends with a row whose name is NULL. */
 extern const struct count_row count_rows[];
 
 static inline uint64_t count_value(const struct stream_counts *counts, const struct count_row *row)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* From packets and flows to connections, and each packet to the streams of its connection. */
+/* Builds connections from flows and passes each packet to the stream of its connection. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,13 +49,13 @@ static struct stream_facts facts_of(const struct trace *trace,
 			facts.mtu = cm->mtu;
 		facts.start_is_known = true;
 		facts.start = peer->psn;
-		/* What REP says is the answer to what REQ has asked for: the smaller ones count. */
+		/* REP responds to the values requested by REQ; the smaller ones apply. */
 		facts.read_depth = smaller(self->initiator_depth, peer->responder_resources);
 	}
 	return facts;
 }
 
-/* rule S14, S15: what is wrong with a packet, whatever it says. */
+/* Checks the rules that apply to any packet (S14, S15). */
 static void check_packets(struct trace *trace)
 {
 	for (size_t i = 0; i < trace->packets.count; i++) {
@@ -74,7 +74,7 @@ static void check_packets(struct trace *trace)
 	}
 }
 
-/* Copies belong to their flows, but do not count. */
+/* Counts the packets of each flow again, without duplicates. */
 static void count_packets(struct trace *trace)
 {
 	for (size_t i = 0; i < trace->flows.count; i++)
@@ -95,7 +95,7 @@ static bool is_wanted(const struct flow *flow, const struct trace_options *optio
 	       flow->src_qpn == options->qpn;
 }
 
-/* By flow: the connection and the side that its packets belong to. */
+/* Connection and side to which the packets of a flow belong. */
 struct place {
 	uint32_t connection;
 	int side;
@@ -117,7 +117,7 @@ static struct place *make_connections(struct trace *trace, const enum pairing_by
 		places[i].connection = UINT32_MAX;
 		if (!is_wanted(flow, options))
 			continue;
-		/* The flow of the first packet has made the connection already. */
+		/* The connection was created with the peer flow, whose packets came first. */
 		if (flow->peer != FLOW_NONE && flow->peer < i) {
 			places[i].connection = places[flow->peer].connection;
 			places[i].side = 1;

@@ -9,8 +9,8 @@
 
 #define BUCKETS (2 * FLOWS_MAX) /* a power of two */
 /*
- * A queue pair whose PSN jumps that far is another one with the same number: a READ of 2 GB at
- * MTU 1024, or a gap of that many packets in the capture, is rarer than a test that runs twice.
+ * A larger change of the PSN means another QP with the same number.  A READ of 2 GB at MTU 1024, or
+ * as many packets missing in the capture, is less likely than a second run of a test.
  */
 #define NEW_START (1 << 21)
 
@@ -25,7 +25,7 @@ static uint32_t hash_key(const uint8_t src[16], const uint8_t dst[16], uint32_t 
 	return hash ^ hash >> 15;
 }
 
-/* The bucket where a flow with this key is, or where it would be. */
+/* Returns the bucket of the latest flow with this key, or the free one for it. */
 static uint32_t *find_bucket(struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
 			     uint32_t qpn, uint8_t service)
 {

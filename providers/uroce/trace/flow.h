@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Flows: what goes from one address to one queue pair at another.  It holds the requests of the
- * sending queue pair, and its responses to the requests of the other one.  A packet names only the
- * queue pair that it is for; which flow is the other direction is found out by pairing.h.
+ * A flow is the packets from one address to one QP at another address: the requests of the sending
+ * QP and its responses to the other QP's requests.  A packet contains only the number of its
+ * destination QP; pairing.h finds the flow of the opposite direction.
  */
 #ifndef UROCE_TRACE_FLOW_H
 #define UROCE_TRACE_FLOW_H
@@ -16,26 +16,25 @@
 #include "wire/packet.h"
 
 #define FLOW_NONE UINT32_MAX
-/* More than this are not told apart: a host has 2^24 queue pairs, a reader has one screen. */
+/* Maximum number of flows; the packets of further ones are only counted. */
 #define FLOWS_MAX 16384
 
-/* Consecutive PSNs that were seen, as far as they say something when compared with others'. */
+/* The range of PSNs seen, for comparison with that of another flow. */
 struct flow_range {
-	uint32_t first, last;	 /* the oldest and the newest PSN, 24 bits */
-	uint64_t packets, begin; /* time of the first, ns */
+	uint32_t first, last;	 /* oldest and newest PSN, 24 bits */
+	uint64_t packets, begin; /* begin: time of the first packet, ns */
 };
 
 struct flow {
 	uint8_t src[16], dst[16];
-	uint32_t dst_qpn, src_qpn; /* src_qpn: 0 until it is known */
+	uint32_t dst_qpn, src_qpn; /* src_qpn: 0 if unknown */
 	uint8_t service;	   /* WIRE_RC ... */
 	uint16_t src_port;
-	bool ports_differ; /* the source port changed on the way */
-	bool closed;	   /* what comes now is another flow */
-	uint32_t peer;	   /* the other direction, or FLOW_NONE */
-	uint32_t older; /* a flow of the same addresses and queue pair that was before, or FLOW_NONE
-			 */
-	uint32_t mtu;	/* bytes of its First and Middle packets; 0: had none */
+	bool ports_differ;	 /* the source port has changed */
+	bool closed;		 /* ended: later packets form another flow */
+	uint32_t peer;		 /* index of the opposite direction, or FLOW_NONE */
+	uint32_t older;		 /* index of the previous flow with this key, or FLOW_NONE */
+	uint32_t mtu;		 /* payload size of First and Middle packets; 0: none seen */
 	uint64_t packets, bytes; /* bytes: payload */
 	uint64_t begin, end;	 /* ns */
 	struct flow_range requests, responses;
@@ -44,17 +43,17 @@ struct flow {
 struct flows {
 	struct flow *items;
 	size_t count, room;
-	uint32_t *buckets; /* hash table: index of a flow plus one */
-	uint64_t refused;  /* packets of flows beyond FLOWS_MAX */
+	uint32_t *buckets; /* hash table of indexes plus 1, 0 if empty */
+	uint64_t refused;  /* number of packets beyond FLOWS_MAX */
 };
 
 /*
- * The flow that a packet belongs to, made if need be, with the packet counted in; FLOW_NONE when
- * there are too many.  Packets have to come in the order of time.
+ * Adds a packet to its flow, which is created if needed.  Returns the index of the flow, or
+ * FLOW_NONE if there are too many.  Packets must be added in the order of time.
  */
 uint32_t flows_add(struct flows *flows, const struct wire_path *path,
 		   const struct wire_packet *packet, uint64_t time_ns);
-/* The connection manager begins with this queue pair anew: what comes is another flow. */
+/* Ends the flows to a QP that is set up for a new connection: later packets form others. */
 void flows_forget(struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
 		  uint32_t dst_qpn);
 void flows_free(struct flows *flows);

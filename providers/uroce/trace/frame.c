@@ -15,7 +15,7 @@
 #define VLAN_BYTES 4
 
 #define IPV4_BYTES 20
-#define IPV4_FRAGMENT 0x3fff /* offset, and "more fragments" */
+#define IPV4_FRAGMENT 0x3fff /* offset and "more fragments" */
 #define IPV6_BYTES 40
 #define IPV6_HOP_BY_HOP 0
 #define IPV6_ROUTING 43
@@ -24,9 +24,9 @@
 #define IPV6_MAX_EXTENSIONS 8
 #define PROTOCOL_UDP 17
 #define UDP_BYTES 8
-#define COOKED_OUTGOING 4 /* the type of a cooked frame that this host has sent */
+#define COOKED_OUTGOING 4 /* packet type in a cooked header: sent by this host */
 
-/* Where a link header has its EtherType, and how long it is; 0: raw IP. */
+/* Offset of the EtherType and size of link headers; 0: raw IP. */
 static const struct link {
 	int type;
 	uint8_t ethertype_at, bytes;
@@ -62,7 +62,7 @@ static enum trace_way cooked_way(int type, const uint8_t *bytes)
 	return kind == COOKED_OUTGOING ? TRACE_WAY_OUT : TRACE_WAY_IN;
 }
 
-/* What is left of a frame: the headers so far are passed. */
+/* The part of a frame that has not been parsed. */
 struct rest {
 	const uint8_t *at;
 	size_t captured, length;
@@ -78,7 +78,7 @@ static bool pass(struct rest *rest, size_t bytes)
 	return true;
 }
 
-/* The network header's length is the datagram's: what follows is the link's padding. */
+/* Limits the rest to the length in an IP or UDP header; padding may follow. */
 static bool limit(struct rest *rest, size_t bytes)
 {
 	if (rest->length < bytes)
@@ -143,7 +143,7 @@ static enum frame_verdict read_udp(struct rest *rest, struct frame *frame)
 	const uint8_t *udp = rest->at;
 	size_t length;
 
-	/* Ports in the first four bytes; what is too short for them may be anything. */
+	/* The ports are the first four bytes; a shorter one may be anything. */
 	if (rest->captured < 4)
 		return FRAME_OTHER;
 	if (wire_get_be16(udp + 2) != WIRE_UDP_PORT)
@@ -165,7 +165,7 @@ static enum frame_verdict read_udp(struct rest *rest, struct frame *frame)
 	return FRAME_ROCE;
 }
 
-/* The IP version: by EtherType where the link has one, else by the header itself; 0: no IP. */
+/* Skips the link header and VLAN tags.  Returns the IP version, or 0 if the frame is not IP. */
 static int pass_link(const struct link *link, struct rest *rest)
 {
 	const uint8_t *start = rest->at;

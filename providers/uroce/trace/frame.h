@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * From a captured frame to the UDP datagram inside of it: Ethernet with any VLAN tags, Linux's
- * cooked captures, the BSD loopback header, raw IP; IPv4 and IPv6.  Nothing is believed: each
- * length is held against the bytes that there are.
+ * Finds the UDP datagram in a captured frame: Ethernet with any VLAN tags, Linux cooked captures,
+ * BSD loopback, raw IP; IPv4 and IPv6.  Input is untrusted: each length is checked against the
+ * captured bytes.
  */
 #ifndef UROCE_TRACE_FRAME_H
 #define UROCE_TRACE_FRAME_H
@@ -15,28 +15,28 @@
 
 struct frame {
 	struct wire_path path;
-	uint16_t ip_id;	      /* 0 for IPv6 */
-	enum trace_way way;   /* cooked captures tell */
+	uint16_t ip_id;	      /* IPv4 identification; 0 for IPv6 */
+	enum trace_way way;   /* known in Linux cooked captures only */
 	const uint8_t *bytes; /* BTH and what follows, in the caller's buffer */
-	uint32_t captured;    /* how many of the bytes are there */
-	uint32_t length;      /* how many the packet had, ICRC included */
+	uint32_t captured;    /* number of captured bytes */
+	uint32_t length;      /* length of the packet, including ICRC */
 };
 
 enum frame_verdict {
-	FRAME_ROCE,	/* a datagram to port 4791 */
-	FRAME_OTHER,	/* something else */
-	FRAME_CUT,	/* RoCEv2 by what is there, but the snap length has cut off the BTH */
-	FRAME_BROKEN,	/* lengths that contradict each other */
-	FRAME_FRAGMENT, /* a fragment of a datagram */
+	FRAME_ROCE,	/* datagram to port 4791 */
+	FRAME_OTHER,	/* other protocol */
+	FRAME_CUT,	/* truncated before the end of the BTH, possibly RoCEv2 */
+	FRAME_BROKEN,	/* inconsistent lengths */
+	FRAME_FRAGMENT, /* IP fragment */
 	FRAME_VERDICTS,
 };
 
-/* link_type is one of libpcap's DLT_ values; false: frame_read() does not know it. */
+/* Returns true if frame_read() supports this link type (libpcap's DLT_*). */
 int frame_link_known(int link_type);
 
 /*
- * captured bytes of a frame that had length.  All of *frame is set with FRAME_ROCE and undefined
- * otherwise.
+ * Parses the captured bytes of a frame of the given length.  *frame is valid only if FRAME_ROCE is
+ * returned.
  */
 enum frame_verdict frame_read(int link_type, const uint8_t *bytes, size_t captured, size_t length,
 			      struct frame *frame);

@@ -9,7 +9,7 @@ static json_t *number(uint64_t value)
 	return json_integer((json_int_t)value);
 }
 
-/* null where it is not known. */
+/* Returns null if the value is unknown. */
 static json_t *sequence(bool known, uint32_t value)
 {
 	return known ? number(value) : json_null();
@@ -141,7 +141,7 @@ static json_t *file_json(const char *path, const struct trace *trace)
 	};
 	json_t *object = json_object(), *name = json_string(path);
 
-	/* A name that is no UTF-8 cannot be told in JSON. */
+	/* JSON cannot represent a name that is not UTF-8. */
 	json_object_set_new(object, "file", name ? name : json_null());
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		json_object_set_new(object, rows[i].name, number(rows[i].value));

@@ -10,9 +10,9 @@
 #define PACKET_OLD 2
 #define PACKET_SIMPLE 3
 #define PACKET 6
-#define BLOCK_BYTES 12 /* type, length, and the length again */
+#define BLOCK_BYTES 12 /* type, length and repeated length */
 #define PACKET_BYTES 20
-/* libpcap reads no longer ones. */
+/* libpcap's maximum */
 #define BLOCK_MAX (16u << 20)
 #define OPTION_BYTES 4
 #define OPTION_COMMENT 1
@@ -20,7 +20,7 @@
 #define FLAG_WAY_MASK 3
 #define FLAG_IN 1
 #define FLAG_OUT 2
-#define COMMENT_READ 16 /* enough to see how it begins */
+#define COMMENT_READ 16 /* enough to recognize it */
 #define FILE_BUFFER (1 << 18)
 
 static bool take(struct notes *notes, void *to, size_t bytes)
@@ -58,7 +58,7 @@ void notes_open(struct notes *notes, const char *path)
 	uint32_t type = 0;
 
 	memset(notes, 0, sizeof(*notes));
-	/* A pipe gives each byte once. */
+	/* A pipe cannot be read twice. */
 	if (stat(path, &status) < 0 || !S_ISREG(status.st_mode))
 		return;
 	notes->file = fopen(path, "rb");
@@ -79,7 +79,7 @@ void notes_close(struct notes *notes)
 	notes->file = NULL;
 }
 
-/* The options of a packet, bytes of them; false when they are cut short. */
+/* Reads the options of a packet, bytes long; returns false if they are truncated. */
 static bool read_options(struct notes *notes, size_t bytes, struct note *note)
 {
 	while (bytes >= OPTION_BYTES) {
@@ -116,7 +116,7 @@ static bool read_options(struct notes *notes, size_t bytes, struct note *note)
 	return skip(notes, bytes);
 }
 
-/* The body of a packet block, and what closes it. */
+/* Reads the body of a packet block and its repeated length. */
 static bool read_packet(struct notes *notes, size_t body, struct note *note)
 {
 	uint32_t head[PACKET_BYTES / 4];
@@ -131,7 +131,7 @@ static bool read_packet(struct notes *notes, size_t body, struct note *note)
 	return read_options(notes, body - captured, note) && skip(notes, sizeof(uint32_t));
 }
 
-/* One block; *is_packet tells whether libpcap gives a packet for it. */
+/* Reads a block.  Sets *is_packet if libpcap returns a packet for it. */
 static bool read_block(struct notes *notes, struct note *note, bool *is_packet)
 {
 	uint32_t head[2], magic;

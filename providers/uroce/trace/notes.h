@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a pcapng file says of a packet beside its bytes, and libpcap does not pass on: which way it
- * went, and whether the process that captured it refused it (uroce's own captures say so in a
- * comment).  The file is read a second time, packet by packet in step with libpcap.
+ * Metadata of packets in a pcapng file that libpcap does not return: the direction, and whether the
+ * packet was dropped by the capturing process, which uroce reports in a comment.  The file is read
+ * a second time, packet by packet in step with libpcap.
  */
 #ifndef UROCE_TRACE_NOTES_H
 #define UROCE_TRACE_NOTES_H
@@ -13,18 +13,18 @@
 #include "packet.h"
 
 struct notes {
-	FILE *file;   /* NULL: there is nothing more to be had */
-	bool swapped; /* the section has the other byte order */
+	FILE *file;   /* NULL: no more metadata */
+	bool swapped; /* the section is not in host byte order */
 };
 
 struct note {
 	enum trace_way way;
-	bool refused; /* its process did not take it, or it never left */
+	bool refused; /* dropped by the receiving process, or not sent */
 };
 
-/* A file that is no pcapng, or cannot be read twice, has no notes; that is no error. */
+/* Opens a file.  If it is not a regular pcapng file, packets have no metadata. */
 void notes_open(struct notes *notes, const char *path);
-/* Of the next packet; what is malformed ends the notes, and libpcap will say why. */
+/* Returns the metadata of the next packet.  A malformed block ends them; libpcap reports it. */
 struct note notes_next(struct notes *notes);
 void notes_close(struct notes *notes);
 

@@ -7,14 +7,14 @@
 #include "engine/base/psn.h"
 
 #define PORT_BASE 0xc000u
-/* A response is captured before its request when two captures with two clocks were merged. */
+/* How far responses may be ahead of requests: two captures merged with different clocks. */
 #define REQUEST_AHEAD 256
 
 enum score {
 	SCORE_IMPOSSIBLE = -1,
 	SCORE_PORT = 1,	   /* the same source port */
-	SCORE_FORMULA = 4, /* and the one that both numbers give */
-	SCORE_PSN = 8,	   /* for each direction that has requests which the other answers */
+	SCORE_FORMULA = 4, /* and it is derived from both QP numbers */
+	SCORE_PSN = 8,	   /* for each direction with requests that the responses match */
 	SCORE_ENOUGH = SCORE_FORMULA,
 };
 
@@ -30,7 +30,9 @@ const char *pairing_name(enum pairing_by by)
 	return names[by];
 }
 
-/* The source port of connected queue pairs that rxe and uroce choose without a connection manager.
+/*
+ * Returns the source port that rxe and uroce derive from the QP numbers, for connections set up
+ * without the CM.
  */
 static uint16_t formula_port(uint32_t one, uint32_t other)
 {
@@ -44,9 +46,9 @@ static uint16_t formula_port(uint32_t one, uint32_t other)
 }
 
 /*
- * Are these responses to those requests?  The first may be to a request before the capture, or the
- * ghost of initial credits; the last is at most to the last request, which may be a READ of many
- * responses.
+ * Scores whether the responses of one flow match the requests of another.  The first response may
+ * be for a request before the capture, or carry initial credits (rule C9).  The last one is at most
+ * for the last request, which may be a READ with many responses.
  */
 static int score_psns(const struct flow *asking, const struct flow *answering)
 {
@@ -68,7 +70,7 @@ static int score(const struct flow *a, const struct flow *b)
 
 	if (a->service != b->service || a->service == WIRE_UD || there < 0 || back < 0)
 		return SCORE_IMPOSSIBLE;
-	/* One was over when the other began: another generation. */
+	/* One ended before the other began: different connections. */
 	if ((a->closed && a->end < b->begin) || (b->closed && b->end < a->begin))
 		return SCORE_IMPOSSIBLE;
 	sum = there + back;
@@ -95,7 +97,7 @@ static bool is_opposite(const struct flow *a, const struct flow *b)
 	return memcmp(a->src, b->dst, 16) == 0 && memcmp(a->dst, b->src, 16) == 0;
 }
 
-/* The first free flow between two addresses to a queue pair; a later generation comes later. */
+/* Returns the first unpaired flow between two addresses to a QP; reused QP numbers come later. */
 static uint32_t find(const struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
 		     uint32_t qpn)
 {
@@ -126,13 +128,13 @@ static void join_by_cm(struct flows *flows, const struct cm_log *log, enum pairi
 			flows->items[there].src_qpn = active->qpn;
 		if (back != FLOW_NONE)
 			flows->items[back].src_qpn = passive->qpn;
-		/* Loop-back of a queue pair to itself has one flow for both directions. */
+		/* A QP connected to itself has one flow for both directions. */
 		if (there != FLOW_NONE && back != FLOW_NONE && there != back)
 			join(flows, there, back, PAIRING_CM, by);
 	}
 }
 
-/* The best free flow that could be the other direction. */
+/* Returns the unpaired flow with the highest score as the opposite direction, or FLOW_NONE. */
 static uint32_t best(const struct flows *flows, uint32_t of, int *its_score)
 {
 	const struct flow *flow = &flows->items[of];
@@ -145,7 +147,7 @@ static uint32_t best(const struct flows *flows, uint32_t of, int *its_score)
 
 		if (i == of || other->peer != FLOW_NONE || !is_opposite(flow, other))
 			continue;
-		/* rule C9: what the connection manager has said of one side stays true. */
+		/* A QP number known from the CM excludes others. */
 		if ((flow->src_qpn && flow->src_qpn != other->dst_qpn) ||
 		    (other->src_qpn && other->src_qpn != flow->dst_qpn))
 			continue;
@@ -170,11 +172,11 @@ void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by
 		if (flows->items[i].peer != FLOW_NONE || flows->items[i].service == WIRE_UD)
 			continue;
 		other = best(flows, i, &ours);
-		/* Each has to be the other's best. */
+		/* Each must be the best match of the other. */
 		if (other != FLOW_NONE && best(flows, other, &theirs) == i)
 			join(flows, i, other, ours >= SCORE_PSN ? PAIRING_PSN : PAIRING_PORT, by);
 	}
-	/* Two queue pairs alone between two addresses need no more evidence. */
+	/* A single candidate between two addresses is accepted with a low score. */
 	for (uint32_t i = 0; i < flows->count; i++) {
 		uint32_t candidates = 0, other = FLOW_NONE;
 		const struct flow *flow = &flows->items[i];

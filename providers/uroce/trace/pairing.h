@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which two flows are the directions of one connection.  Known for sure from REQ and REP; else
- * guessed from what the two have in common: the PSNs of one's responses are those of the other's
- * requests, the UDP source port is the same, as rxe and uroce have it, or even the one that both
- * queue pair numbers give.
+ * Finds the pairs of flows that are the two directions of a connection: by REQ and REP, which is
+ * exact, or by similarity: the PSNs of one flow's responses match those of the other's requests,
+ * the UDP source ports are the same, as with rxe and uroce, or are derived from the two QP numbers.
  */
 #ifndef UROCE_TRACE_PAIRING_H
 #define UROCE_TRACE_PAIRING_H
@@ -11,7 +10,7 @@
 #include "cm_log.h"
 #include "flow.h"
 
-/* How a flow's peer was found; pairing_name() for the reader. */
+/* How the peer of a flow was found. */
 enum pairing_by {
 	PAIRING_NONE, /* one direction only */
 	PAIRING_CM,
@@ -21,8 +20,8 @@ enum pairing_by {
 const char *pairing_name(enum pairing_by by);
 
 /*
- * Sets peer, and src_qpn where it is known, of all flows; by has room for flows->count and gets how
- * each was found.
+ * Sets peer and, where known, src_qpn of all flows.  by[i] (flows->count elements) is how the peer
+ * of flow i was found.
  */
 void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by *by);
 

@@ -9,9 +9,9 @@
 
 #include "report.h"
 
-/* More points than that are a black bar in any picture, and slow to draw. */
+/* More points would be indistinguishable and slow to draw. */
 #define POINTS_MAX 20000
-/* The lower half shows this many messages around the first one that came to the limit. */
+/* Messages before and after the limited one that the lower half of the plot shows. */
 #define CLOSE_BEFORE 6
 #define CLOSE_BEHIND 24
 
@@ -39,12 +39,12 @@ int plot_name_known(const char *name)
 	return find_format(name) != NULL;
 }
 
-/* What is drawn of one kind of event, in this order; the colours are told apart by everybody. */
+/* Series in the order of drawing; their colours are distinguishable with colour blindness. */
 static const struct series {
 	unsigned int kinds; /* set of 1 << enum stream_event_kind */
 	const char *title, *style;
 	enum series_height {
-		SERIES_PACKET, /* from the packet's begin to its end */
+		SERIES_PACKET, /* from the start of the packet to its end */
 		SERIES_POINT,
 		SERIES_ACKNOWLEDGED,
 		SERIES_LIMIT,
@@ -93,7 +93,7 @@ static void point(FILE *out, const struct trace *trace, const struct stream *str
 		fprintf(out, "%.4f\n", at);
 }
 
-/* The data of a series; returns whether there is any. */
+/* Writes the data of a series; returns false if there is none. */
 static bool data(FILE *out, const struct trace *trace, const struct stream *stream, size_t number,
 		 const struct plot_range *range)
 {
@@ -138,7 +138,7 @@ static void panel(FILE *out, unsigned int there, const char *title)
 	fputc('\n', out);
 }
 
-/* The event at which that many messages were begun, or the last one when so many never were. */
+/* Returns the first event with at least this many messages begun, or the last event. */
 static const struct stream_event *begun(const struct stream *stream, size_t *from,
 					uint32_t messages)
 {
@@ -147,11 +147,11 @@ static const struct stream_event *begun(const struct stream *stream, size_t *fro
 	return &stream->events.items[*from];
 }
 
-/* A part of the whole figure. */
+/* A section of the plot. */
 struct close {
 	struct plot_range range;
 	double heights[2];
-	bool whole; /* neither the beginning nor the end of the connection cuts it short */
+	bool whole; /* not truncated by the start or end of the connection */
 };
 
 static bool is_better(const struct close *one, const struct close *other)
@@ -162,8 +162,8 @@ static bool is_better(const struct close *one, const struct close *other)
 }
 
 /*
- * Where the sender runs into its limit and goes on without a pause: the shortest time in which so
- * many messages were begun around a limited one; false when there is none.
+ * Finds the section where the sender reaches the limit and continues without a pause: the shortest
+ * time with the wanted messages around a limited one.  Returns false if there is none.
  */
 static bool find_close(const struct trace *trace, const struct stream *stream, struct close *best)
 {
@@ -256,7 +256,7 @@ static const struct trace_connection *choose(const struct trace *trace, int *sid
 	return best;
 }
 
-/* In single quotes, where two of them are one. */
+/* Writes a string in single quotes; quotes inside are doubled. */
 static void quoted(FILE *out, const char *text)
 {
 	fputc('\'', out);
@@ -281,7 +281,7 @@ int plot_draw(const char *name, const struct trace *trace, const struct plot_ran
 				"connection\n");
 		return -1;
 	}
-	/* A gnuplot that is not there is told by its exit code, not by a signal. */
+	/* If gnuplot is missing, report its exit code instead of being killed by SIGPIPE. */
 	signal(SIGPIPE, SIG_IGN);
 	out = format->terminal ? popen("exec gnuplot", "w") : fopen(name, "w");
 	if (!out) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A time-sequence graph of one direction of a connection, as tcptrace has it for TCP: what is sent,
- * what is acknowledged, and the line that credits draw.  gnuplot draws it.
+ * A time-sequence graph of one direction of a connection, as tcptrace draws for TCP: sent and
+ * acknowledged messages, and the credit limit.  Drawn by gnuplot.
  */
 #ifndef UROCE_TRACE_PLOT_H
 #define UROCE_TRACE_PLOT_H
@@ -9,16 +9,15 @@
 #include "trace.h"
 
 struct plot_range {
-	double from, to; /* seconds since the capture began; to < 0: all */
+	double from, to; /* seconds since the start of the capture; to < 0: no limit */
 };
 
-/* Is it the name of a file that can be drawn to?  By its ending: png, svg, pdf, or gp. */
+/* Returns true if the suffix of the name is a supported format: .png, .svg, .pdf or .gp. */
 int plot_name_known(const char *name);
 
 /*
- * Draws to the file name: the picture, or gnuplot's commands where it ends in .gp.  Returns 0, or
- * -1 with one line on stderr.  Streams have to have their events; one is chosen that has most
- * packets.
+ * Draws the direction that has the most request packets to a file; .gp: writes gnuplot's commands.
+ * The streams must have events.  Returns 0, or -1 after printing an error.
  */
 int plot_draw(const char *name, const struct trace *trace, const struct plot_range *range);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What is derived, for readers and programs. */
+/* Output of the analysis as text, JSON and CSV. */
 #ifndef UROCE_TRACE_REPORT_H
 #define UROCE_TRACE_REPORT_H
 
@@ -9,17 +9,17 @@
 
 #define TRACE_ADDRESS_BYTES 46
 
-/* "10.0.0.1" or "fd00::1". */
+/* Formats an address, as "10.0.0.1" or "fd00::1"; returns text. */
 const char *report_address(const uint8_t address[16], char text[TRACE_ADDRESS_BYTES]);
 
-/* "RC", of a service of enum wire_opcode. */
+/* Returns the name of a service of enum wire_opcode, as "RC". */
 const char *report_service(uint8_t service);
 
-/* The file, then each connection: both directions side by side, and the rules that were broken. */
+/* Prints the totals of the file, then both directions and violated rules of each connection. */
 void report_summary(FILE *out, const char *path, struct trace *trace);
-/* The same as one JSON object; 0, or -1 with a full disk. */
+/* Prints the same as one JSON object.  Returns 0, or -1 if writing fails. */
 int report_json(FILE *out, const char *path, struct trace *trace);
-/* All events as comma-separated values, one a line, the first line names them. */
+/* Prints all events as comma-separated values, one a line, after a line of column names. */
 void report_timeline(FILE *out, const struct trace *trace);
 
 #endif

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The protocol rules that a capture can be held against, one row each, by the numbers of
- * Documentation/rules.md.
- */
+/* Protocol rules that are checked in a capture, with their numbers in Documentation/rules.md. */
 #ifndef UROCE_TRACE_RULES_H
 #define UROCE_TRACE_RULES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* identifier, rule number, which side breaks it, in words */
+/* identifier, rule number, side that violates it, description */
 #define TRACE_RULES(X)                                                                           \
 	X(CREDITS_MIXED, "C7", RESPONDER,                                                        \
 	  "credits are counted in one response and \"not "                                       \
@@ -42,7 +39,7 @@ enum trace_rule {
 enum rule_by {
 	RULE_BY_REQUESTER,
 	RULE_BY_RESPONDER,
-	RULE_BY_SENDER, /* of the packet, whichever it is */
+	RULE_BY_SENDER, /* sender of the packet, requester or responder */
 };
 
 struct rule_row {
@@ -52,7 +49,7 @@ struct rule_row {
 extern const struct rule_row rule_rows[TRACE_RULE_COUNT];
 const char *rule_by_name(enum rule_by by);
 
-/* How often a rule was broken, and by which packets at first. */
+/* Number of violations of a rule, and the frames of the first ones. */
 #define RULE_EXAMPLES 8
 struct rule_hits {
 	uint64_t count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Positions that were passed over and may still come: the packets that are missing.  There is room
- * for some spans; when it is full, the oldest one is given up as lost for good.
+ * A set of missing positions (see stream.h), as ranges.  It has room for a fixed number of ranges;
+ * when it is full the oldest range is removed and counts as lost.
  */
 #ifndef UROCE_TRACE_SPANS_H
 #define UROCE_TRACE_SPANS_H
@@ -12,21 +12,21 @@
 #define SPANS_MAX 256
 
 struct span {
-	uint64_t from, to; /* to is the first position behind */
+	uint64_t from, to; /* half-open: from to to - 1 */
 };
 
 struct spans {
-	struct span items[SPANS_MAX]; /* in no order */
+	struct span items[SPANS_MAX]; /* unordered */
 	unsigned int count;
-	uint64_t lost; /* positions given up */
+	uint64_t lost; /* number of positions in removed ranges */
 };
 
 void spans_add(struct spans *spans, uint64_t from, uint64_t to);
-/* Takes a position out; false when it is in no span. */
+/* Removes a position; returns false if it is not in the set. */
 bool spans_take(struct spans *spans, uint64_t position);
-/* The lowest position from low to below high that is in a span; high when none is. */
+/* Returns the lowest position in the set from low to below high; high if there is none. */
 uint64_t spans_first(const struct spans *spans, uint64_t low, uint64_t high);
-/* How many positions are missing, with those given up. */
+/* Returns the number of positions, including those that were lost. */
 uint64_t spans_total(const struct spans *spans);
 
 #endif

@@ -6,7 +6,7 @@
 #include "array.h"
 #include "stream_internal.h"
 
-/* Positions begin here, so that those before the first are not negative. */
+/* First position, large enough that earlier PSNs have positive positions. */
 #define POSITION_START ((uint64_t)1 << 32)
 
 const char *stream_event_name(enum stream_event_kind kind)
@@ -78,7 +78,7 @@ bool stream_beyond(const struct stream *stream, size_t message)
 void stream_note_limit(struct stream *stream, uint64_t now_ns)
 {
 	int64_t limit = stream_limit(stream);
-	/* What never takes a receive WQE is always as far as LSN, and never held up by it. */
+	/* A QP without requests that need a receive WQE always is at LSN, but not delayed by it. */
 	bool needs_credits = stream->counts.sends + stream->counts.writes_immediate > 0;
 	bool at_limit = needs_credits && limit >= 0 && limit <= (int64_t)stream->messages.count;
 
@@ -140,14 +140,14 @@ bool stream_is_late(struct stream *stream, uint64_t ns)
 
 	if (ns <= LATE_NS)
 		return false;
-	/* Few are late, so this is seldom done. */
+	/* Rarely reached, so the minimum is not stored. */
 	for (size_t i = 0; i < stream->round_trips.count; i++)
 		if (stream->round_trips.items[i] < least)
 			least = stream->round_trips.items[i];
 	return stream->round_trips.count == 0 || ns > LATE_NS + LATE_ROUND_TRIPS * least;
 }
 
-/* The number of the first message that ends behind the position; their count: none does. */
+/* Returns the index of the first message that ends after position, or the number of messages. */
 static size_t first_behind(const struct stream *stream, uint64_t position)
 {
 	size_t low = 0, high = stream->messages.count;

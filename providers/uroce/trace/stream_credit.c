@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What AETHs say: MSN and credits, hence the SSN of each message, and LSN (rules C2-C12). */
+/* Evaluation of AETHs: MSN and credits, hence SSNs of messages and LSN (rules C2-C12). */
 #include "engine/base/aeth.h"
 #include "stream_internal.h"
 #include "wire/opcode.h"
@@ -13,9 +13,10 @@ void credit_message_counted(struct stream *stream, struct stream_message *messag
 }
 
 /*
- * Which SSNs the messages have: the one that ends at the acknowledged position is the last that
- * the MSN counts.  The responder may have got further before it sent that, so that a guess is
- * corrected downwards; it is certain where the connection's beginning was seen.
+ * Updates base, which maps messages to SSNs: the message that ends at the acknowledged position is
+ * the last one that the MSN counts.  The responder may have completed more before it sent this MSN,
+ * so an estimate is only corrected downwards.  It is exact if the start of the connection was
+ * captured.
  */
 static void learn_base(struct stream *stream, const struct trace_packet *packet, uint64_t position)
 {
@@ -28,13 +29,12 @@ static void learn_base(struct stream *stream, const struct trace_packet *packet,
 	index = (size_t)(message - stream->messages.items);
 	if (index < stream->base_from)
 		return;
-	/* Messages that are complete with this packet, counted from the first one of the capture.
-	 */
+	/* Number of messages completed by this packet, from the start of the capture. */
 	complete = (uint32_t)(position + 1 == message->end ? index + 1 : index);
-	/* More of it may follow. */
+	/* More packets of the message may follow. */
 	if (position + 1 == stream->next && stream->opcode >= 0)
 		complete = (uint32_t)index;
-	/* A READ counts when it is executed, which is before its first response leaves. */
+	/* The MSN counts a READ once it is executed, before its first response is sent. */
 	if (message->family == WIRE_FAMILY_READ)
 		complete = (uint32_t)index + 1;
 	if (!stream->base_known) {
@@ -53,9 +53,9 @@ static void learn_base(struct stream *stream, const struct trace_packet *packet,
 }
 
 /*
- * rule C9: an ACK of the packet before the first request may come when requests have been begun. It
- * tells their SSNs like any other; and if it is the first word of the responder, and counts
- * nothing, the requester had no credit for any of them (rules C5 and C13).
+ * An ACK of the PSN before the first request (rule C9) may be captured after requests.  It gives
+ * the SSN of the messages like any other.  If it is the first response and its MSN is 0, the
+ * requester had no credits for any of the requests (rules C5 and C13).
  */
 static void learn_beginning(struct stream *stream, const struct trace_packet *packet,
 			    uint64_t position)
@@ -71,7 +71,7 @@ static void learn_beginning(struct stream *stream, const struct trace_packet *pa
 		stream->counts.limited += stream->messages.items[i].needs_receive;
 }
 
-/* rule C12: how many messages begun behind the MSN need no receive WQE. */
+/* Number of uncredited messages after MSN (rule C12). */
 static uint32_t uncredited_behind(const struct stream *stream, uint32_t msn)
 {
 	int64_t counted = psn_diff(msn, stream->base);
@@ -92,7 +92,7 @@ static void learn_limit(struct stream *stream, const struct trace_packet *packet
 	lsn = psn_add(packet->msn,
 		      credit_decode(stream->code) +
 			      (stream->started ? uncredited_behind(stream, packet->msn) : 0));
-	/* rules C12 and U3: it never moves back. */
+	/* LSN never decreases (rules C12, U3). */
 	if (!stream->lsn_known || psn_diff(lsn, stream->lsn) > 0)
 		stream->lsn = lsn;
 	stream->lsn_known = true;
@@ -107,7 +107,7 @@ void credit_arrived(struct stream *stream, const struct trace_packet *packet, ui
 		learn_base(stream, packet, position);
 	else if (stream->started)
 		learn_beginning(stream, packet, position);
-	/* rules C2 and C7: all of a queue pair's responses count, or none does. */
+	/* Either all responses of a QP report credits or none does (rules C2, C7). */
 	if (stream->heard && stream->unlimited != (code == CREDIT_CODE_UNLIMITED))
 		stream_violation(stream, packet, RULE_CREDITS_MIXED);
 	stream->heard = true;

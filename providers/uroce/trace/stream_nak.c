@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* NAKs, and how long the requester takes to answer them. */
+/* NAKs, and the time that the requester takes to react. */
 #include "engine/base/aeth.h"
 #include "stream_internal.h"
 
@@ -11,16 +11,16 @@ void nak_answered(struct stream *stream, const struct trace_packet *packet, uint
 		took = packet->time_ns - stream->rnr_ns;
 		stream->counts.rnr_ns += took;
 		stream->rnr_waits = false;
-		/* rule S10; that a READ is asked for again further back is no retry of this. */
+		/* Rule S10.  Requesting the rest of an earlier READ is not a retry of this one. */
 		if (took < stream->rnr_wait_ns && position == stream->rnr_position)
 			stream_violation(stream, packet, RULE_RNR_EARLY);
 	}
-	/* Behind the PSN that was asked for: sent again as well, but that one was lost before. */
+	/* A later PSN below next is a retransmission, too: that of the NAK's PSN was lost. */
 	if (stream->nak_waits && (position <= stream->nak_position || position < stream->next)) {
 		took = packet->time_ns - stream->nak_ns;
 		stream->counts.sequence_ns += took;
 		stream->nak_waits = false;
-		/* What waits for a receiver that is not ready, or for credits, is not late. */
+		/* A requester that waits for an RNR timer or for credits is not late. */
 		if (stream_is_late(stream, took) && !stream->rnr_wait_ns)
 			stream_violation(stream, packet, RULE_NAK_LATE);
 	}
@@ -31,7 +31,7 @@ static void rnr_nak(struct stream *stream, const struct trace_packet *packet, ui
 	struct stream_message *message = stream_find(stream, position);
 
 	stream->counts.rnr_naks++;
-	/* rule C5: a receive WQE that was promised is not there. */
+	/* An advertised receive WQE is missing (rule C5). */
 	if (message && message->needs_receive && stream->lsn_known && !stream->unlimited &&
 	    stream->base_certain &&
 	    !stream_beyond(stream, (size_t)(message - stream->messages.items)))
@@ -47,7 +47,7 @@ static void sequence_nak(struct stream *stream, const struct trace_packet *packe
 			 uint64_t position)
 {
 	stream->counts.sequence_naks++;
-	/* rule S4; an RNR NAK has told the same PSN already. */
+	/* Rule S4; an RNR NAK has already requested the same PSN. */
 	if ((stream->nak_waits && stream->nak_position == position) ||
 	    (stream->rnr_waits && stream->rnr_position == position))
 		stream_violation(stream, packet, RULE_NAK_TWICE);

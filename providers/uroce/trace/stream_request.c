@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The requester's packets: new ones, those sent again, and those that were never seen. */
+/* The requester's packets: new, retransmitted and missing ones. */
 #include "array.h"
 #include "stream_internal.h"
 #include "wire/packet.h"
 
-/* A READ or Atomic is over when its response is there, all else when it is acknowledged. */
+/* Returns true if a request completes with its response, not by an ACK. */
 static bool has_response(enum wire_family family)
 {
 	return family == WIRE_FAMILY_READ || family == WIRE_FAMILY_ATOMIC ||
@@ -33,7 +33,7 @@ static void count_message(struct stream_counts *counts, const struct trace_packe
 		counts->others++;
 }
 
-/* rule S2: a READ takes as many PSNs as it has response packets, whose size is the path MTU. */
+/* Number of PSNs of a READ: the number of its responses, at the path MTU (rule S2). */
 static uint64_t read_packets(const struct stream *stream, uint32_t length)
 {
 	if (length == 0 || stream->facts.mtu == 0)
@@ -60,7 +60,7 @@ static void begin_message(struct stream *stream, const struct trace_packet *pack
 	enum wire_family family = wire_op_family(packet->opcode);
 	struct stream_message *message;
 
-	/* rule C15: nothing passes a request that is limited. */
+	/* No request may pass a limited one (rule C15). */
 	if (stream_waits(stream))
 		stream_violation(stream, packet, RULE_OVERTAKES);
 	stream->is_limited = false;
@@ -78,14 +78,14 @@ static void begin_message(struct stream *stream, const struct trace_packet *pack
 		message->end = position + read_packets(stream, packet->dma_length);
 	if (!message->begun_before)
 		count_message(&stream->counts, packet);
-	/* Where READs are counted, they are so when they are begun: rule C12. */
+	/* Uncredited requests other than WRITEs count when they are begun (rule C12). */
 	if (family != WIRE_FAMILY_SEND && family != WIRE_FAMILY_WRITE)
 		credit_message_counted(stream, message);
 	if (has_response(family))
 		open_read(stream, message, packet);
 }
 
-/* rule C13, at the packet that needs a receive WQE. */
+/* Checks the packet that needs a receive WQE (rule C13). */
 static void check_limited(struct stream *stream, const struct trace_packet *packet,
 			  uint64_t position)
 {
@@ -99,7 +99,7 @@ static void check_limited(struct stream *stream, const struct trace_packet *pack
 		stream_violation(stream, packet, RULE_LIMITED_ASKS);
 }
 
-/* The newest message has got another packet, perhaps its last. */
+/* Adds a packet, perhaps the last one, to the newest message. */
 static void continue_message(struct stream *stream, const struct trace_packet *packet,
 			     uint64_t position)
 {
@@ -130,7 +130,7 @@ static void continue_message(struct stream *stream, const struct trace_packet *p
 	check_limited(stream, packet, position);
 }
 
-/* rules S1 and S15, of any packet of the requester. */
+/* Checks rules S1 and S15. */
 static void check_shape(struct stream *stream, const struct trace_packet *packet)
 {
 	enum wire_position place = wire_op_position(packet->opcode);
@@ -153,7 +153,7 @@ static void new_packet(struct stream *stream, const struct trace_packet *packet,
 
 	if (stream->opcode != -2 && !wire_op_may_follow(stream->opcode, packet->opcode))
 		stream_violation(stream, packet, RULE_OPCODE_ORDER);
-	/* What a gap has swallowed the beginning of is a message as well. */
+	/* A message whose first packet is missing counts, too. */
 	if (place & (WIRE_FIRST | WIRE_ONLY) || stream->opcode < 0)
 		begin_message(stream, packet, position);
 	continue_message(stream, packet, position);
@@ -167,13 +167,13 @@ static void new_packet(struct stream *stream, const struct trace_packet *packet,
 	stream_note_limit(stream, packet->time_ns);
 }
 
-/* Packets up to position were not seen: lost before they came by, or by the capture. */
+/* Handles missing packets before position: lost before the point of capture, or by the capture. */
 static void skip_gap(struct stream *stream, uint64_t position)
 {
 	struct stream_message *last =
 		stream->messages.count ? &stream->messages.items[stream->messages.count - 1] : NULL;
 
-	/* A READ without any response in the capture tells its size by what follows. */
+	/* The size of a READ is unknown without MTU; take it from the next PSN. */
 	if (stream->facts.mtu == 0 && last && last->family == WIRE_FAMILY_READ &&
 	    last->end == stream->next) {
 		last->end = position;
@@ -183,7 +183,7 @@ static void skip_gap(struct stream *stream, uint64_t position)
 	spans_add(&stream->gaps, stream->next, position);
 	stream->next = position;
 	stream->opcode = -2;
-	/* How many messages were in it will be known from an MSN. */
+	/* The number of messages in the hole will follow from an MSN. */
 	stream->base_known = stream->base_certain = stream->lsn_known = false;
 	stream->base_from = stream->messages.count;
 	stream->is_limited = false;
@@ -206,7 +206,7 @@ static void old_packet(struct stream *stream, const struct trace_packet *packet,
 	if (position < stream->unacked)
 		stream->counts.resent_acknowledged++;
 	message = has_response(family) ? stream_find(stream, position) : NULL;
-	/* rule S12: it asks for what is missing from here on. */
+	/* It requests the responses that are missing from here on (rule S12). */
 	if (message && message->family == family &&
 	    spans_first(&stream->unanswered, position, message->answered) < message->end)
 		open_read(stream, message, packet);
@@ -224,7 +224,7 @@ static void start(struct stream *stream, const struct trace_packet *packet)
 	stream->first = stream->unacked = stream->next;
 	if (stream->base_certain)
 		stream->opcode = -1;
-	/* rule C9: the ghost that came before has told the initial credits. */
+	/* An ACK before the first request has reported the initial credits (rule C9). */
 	if (!stream->ghosts || stream->ghost_psn != psn_sub(packet->psn, 1)) {
 		stream->lsn_known = false;
 		return;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The responder's packets: ACKs of all kinds, READ responses, Atomic Acknowledges. */
+/* The responder's packets: ACKs and NAKs, READ responses, Atomic Acknowledges. */
 #include "array.h"
 #include "engine/base/aeth.h"
 #include "stream_internal.h"
 #include "wire/packet.h"
 
-/* The oldest READ or Atomic that waits for its response, or NULL. */
+/* Returns the oldest READ or Atomic without a complete response, or NULL. */
 static struct stream_message *oldest_read(struct stream *stream)
 {
 	while (stream->oldest_read < stream->messages.count) {
@@ -13,7 +13,7 @@ static struct stream_message *oldest_read(struct stream *stream)
 
 		if (message->is_open)
 			return message;
-		/* An older one may be asked for again: then it is found by its PSN. */
+		/* If an older one is requested again it is found by its PSN. */
 		stream->oldest_read++;
 	}
 	return NULL;
@@ -26,14 +26,14 @@ static void close_read(struct stream *stream, struct stream_message *message)
 	message->is_open = false;
 }
 
-/* All before the position is acknowledged. */
+/* Marks all positions before this one as acknowledged. */
 static void acknowledge(struct stream *stream, uint64_t position)
 {
 	struct stream_message *read;
 
 	if (position <= stream->unacked)
 		return;
-	/* rule S8: an ACK behind a READ that is not answered is an implied NAK. */
+	/* An ACK beyond a READ without response is an implied NAK (rule S8). */
 	while ((read = oldest_read(stream)) && read->end <= position) {
 		stream->counts.implied_naks++;
 		close_read(stream, read);
@@ -49,7 +49,7 @@ static void measure(struct stream *stream, const struct trace_packet *packet, ui
 	if (!stream->sent)
 		return;
 	sent = &stream->sent[position % STREAM_SENT_SLOTS];
-	/* Of packets that were sent twice one does not know which was answered. */
+	/* After a retransmission it is unknown which packet the response is for. */
 	if (sent->position != position || sent->again || packet->time_ns < sent->time_ns)
 		return;
 	took = packet->time_ns - sent->time_ns;
@@ -58,7 +58,7 @@ static void measure(struct stream *stream, const struct trace_packet *packet, ui
 	*array_append(&stream->round_trips) = took;
 }
 
-/* An ACK that acknowledges nothing new. */
+/* Handles an ACK that acknowledges nothing new. */
 static void old_ack(struct stream *stream, const struct trace_packet *packet, uint64_t position)
 {
 	bool news = !stream->heard || stream->msn != packet->msn ||
@@ -70,8 +70,8 @@ static void old_ack(struct stream *stream, const struct trace_packet *packet, ui
 		return;
 	}
 	/*
-	 * rule C8: an unsolicited ACK repeats the last one, and is there to tell news.  One without
-	 * answers a duplicate of a request, or is there in case that the last one was lost.
+	 * An unsolicited ACK repeats the last one with other credits (rule C8).  Without a change
+	 * it is the response to a duplicate, or repeated in case the last one was lost.
 	 */
 	if (!news) {
 		stream->counts.repeated_acks++;
@@ -97,8 +97,8 @@ static void new_ack(struct stream *stream, const struct trace_packet *packet, ui
 }
 
 /*
- * Before any request: the initial credits (rule C9), or the capture began amid a connection, or it
- * has this direction only.  Which of these will show later; here is counted what is there.
+ * Handles a response before any request: initial credits (rule C9), a capture started during a
+ * connection, or one of this direction only.  Which of these it is shows later.
  */
 static void early_response(struct stream *stream, const struct trace_packet *packet)
 {
@@ -130,7 +130,7 @@ static void early_response(struct stream *stream, const struct trace_packet *pac
 static void ack_packet(struct stream *stream, const struct trace_packet *packet, uint64_t position)
 {
 	if (syndrome_kind(packet->syndrome) != AETH_ACK) {
-		/* rule S11: a NAK acknowledges all SENDs and WRITEs before it. */
+		/* A NAK acknowledges all SENDs and WRITEs before it (rule S11). */
 		if (position <= stream->next)
 			acknowledge(stream, position);
 		nak_arrived(stream, packet, position);
@@ -143,7 +143,7 @@ static void ack_packet(struct stream *stream, const struct trace_packet *packet,
 		new_ack(stream, packet, position);
 }
 
-/* A response that was not there before; false: it was. */
+/* Returns true if this response has not been seen before. */
 static bool answer_is_new(struct stream *stream, struct stream_message *message, uint64_t position)
 {
 	if (position < message->answered)
@@ -157,7 +157,7 @@ static bool answer_is_new(struct stream *stream, struct stream_message *message,
 static void answer_new(struct stream *stream, const struct trace_packet *packet,
 		       struct stream_message *message, uint64_t position)
 {
-	/* The requester has got all up to here. */
+	/* All responses before this position have been received. */
 	uint64_t complete = spans_first(&stream->unanswered, message->first, message->answered);
 
 	if (position == message->first)

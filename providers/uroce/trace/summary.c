@@ -59,7 +59,7 @@ static void count_text(const struct stream *stream, const struct count_row *row,
 		snprintf(text, 32, "%" PRIu64, value);
 }
 
-/* A number that is 0 in both directions is left out. */
+/* Omits numbers that are 0 in both directions. */
 static void counts(FILE *out, const struct stream streams[2])
 {
 	char there[32], back[32];

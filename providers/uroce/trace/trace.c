@@ -7,7 +7,7 @@
 #include "capture.h"
 #include "burst.h"
 
-/* A frame being taken apart. */
+/* Context of add_packet(). */
 struct adding {
 	struct trace *trace;
 	const struct capture_frame *captured;
@@ -44,7 +44,7 @@ static void add_management(struct trace *trace, const struct frame *frame,
 	trace->totals.management++;
 	if (!connection)
 		return;
-	/* Numbers of queue pairs are used again: what comes now is of this connection. */
+	/* QP numbers are reused: packets from now on belong to this connection. */
 	if (connection->accepted)
 		flows_forget(&trace->flows, connection->active.address, connection->passive.address,
 			     connection->passive.qpn);
@@ -111,7 +111,9 @@ void trace_add(void *context, const struct capture_frame *captured)
 	if (verdict != FRAME_ROCE)
 		return;
 	parts = burst_split(&frame, add_packet, &adding, &error, &lost);
-	/* The kernel counts a burst as one: its packets' identifications come again with the next.
+	/*
+	 * The kernel increments its counter once for a burst, so the identifications of later
+	 * packets repeat.
 	 */
 	for (unsigned int i = 0; i < parts && parts > 1; i++)
 		trace->packets.items[trace->packets.count - 1 - i].flags &=

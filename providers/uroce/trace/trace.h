@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A whole capture: its packets, the flows that they belong to, the connections that the flows make,
- * and what is derived of each direction.
+ * Analysis of a capture: packets, flows, connections (pairs of flows), and a stream for each
+ * direction of a reliable connection.
  */
 #ifndef UROCE_TRACE_TRACE_H
 #define UROCE_TRACE_TRACE_H
@@ -14,14 +14,13 @@
 #include "stream.h"
 #include "wire/packet.h"
 
-/* A pair of flows, or one flow whose other direction is not there. */
+/* A pair of flows, or one flow without its opposite direction. */
 struct trace_connection {
-	uint32_t
-		flows[2]; /* the first is that of the first packet; FLOW_NONE: not in the capture */
+	uint32_t flows[2]; /* the flow of the first packet, its opposite or FLOW_NONE */
 	enum pairing_by by;
-	bool is_reliable;		/* RC or XRC: streams are set */
-	const struct cm_connection *cm; /* NULL: set up without */
-	/* streams[i]: requests of flows[i], responses to them in flows[1 - i] */
+	bool is_reliable;		/* RC or XRC; streams are valid */
+	const struct cm_connection *cm; /* NULL if its CM messages were not captured */
+	/* streams[i]: the requests of flows[i] and the responses in flows[1 - i] */
 	struct stream streams[2];
 };
 
@@ -30,19 +29,19 @@ struct trace_connections {
 	size_t count, room;
 };
 
-/* What is said of the file as a whole. */
+/* Totals of the file. */
 struct trace_totals {
 	uint64_t frames, roce, others;
 	uint64_t verdicts[FRAME_VERDICTS];
-	uint64_t malformed;	  /* to port 4791 and no packet of RoCEv2 */
-	uint32_t first_malformed; /* frame */
+	uint64_t malformed;	  /* number of datagrams to port 4791 that are not RoCEv2 */
+	uint32_t first_malformed; /* number of the first malformed frame */
 	enum wire_error why;
 	uint64_t bursts,
-		cut_bursts; /* frames of several packets; those that the snap length has cut */
-	uint64_t unchecked; /* packets without a checked ICRC */
+		cut_bursts; /* frames of several packets, and those truncated by the snap length */
+	uint64_t unchecked; /* number of packets whose ICRC was not checked */
 	uint64_t copies, refused, management, congestion;
 	uint64_t begin_ns, end_ns;
-	bool backwards; /* the file is not in the order of time: it has been sorted */
+	bool backwards; /* the file is not in the order of time */
 };
 
 struct trace {
@@ -51,18 +50,18 @@ struct trace {
 	struct flows flows;
 	struct cm_log cm;
 	struct trace_connections connections;
-	struct rule_hits sender_rules[TRACE_RULE_COUNT]; /* of any packet: ICRC, MigReq, P_Key */
+	struct rule_hits sender_rules[TRACE_RULE_COUNT]; /* by any packet: ICRC, MigReq, P_Key */
 };
 
 struct trace_options {
-	uint32_t qpn;	  /* only connections with this queue pair; UINT32_MAX: all */
-	bool keep_events; /* for a timeline or a plot */
+	uint32_t qpn;	  /* analyse only connections of this QP; UINT32_MAX: all */
+	bool keep_events; /* needed for a timeline or a plot */
 };
 
-/* A frame of the capture; the context is a struct trace. */
+/* Callback of capture_read(), with a struct trace as context: adds a frame. */
 struct capture_frame;
 void trace_add(void *context, const struct capture_frame *frame);
-/* After the last frame: everything else. */
+/* Analyses the capture after the last frame. */
 void trace_derive(struct trace *trace, const struct trace_options *options);
 void trace_free(struct trace *trace);
 
