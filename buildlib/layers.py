@@ -142,8 +142,8 @@ LAYERS = {
     "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link",
                    groups=(
         group("snapshots", "snapshot"),
-        group("reports, requests for a capture", "report capture_control"),
-        group("entry", "uroce_stat uroce_trace"),
+        group("reports, requests for a capture", "uroce_stat.h report capture_control"),
+        group("entry", "uroce_stat.c uroce_trace"),
     )),
 }
 # Calls from a group to one above it: layer, file and file, without endings, and why.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "capture_control.h"
+#include "uroce_stat.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +14,6 @@
 #include "capture/file.h"
 #include "link/link.h"
 #include "link/passing.h"
-#include "snapshot.h"
 
 enum {
 	/* Maximum time in which a process ends its capture, even if its file blocks. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "report.h"
+#include "uroce_stat.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture_control.h"
 #include "link/link.h"
-#include "report.h"
+#include "uroce_stat.h"
 
 struct options {
 	bool json;

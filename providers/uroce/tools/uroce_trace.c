@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "trace/capture.h"
-#include "trace/plot.h"
 #include "trace/report.h"
 
 #define QPN_MAX 0xffffffu

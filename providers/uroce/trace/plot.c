@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "plot.h"
-
+/*
+ * A time-sequence graph of one direction of a connection, as tcptrace draws for TCP: sent and
+ * acknowledged messages, and the credit limit.  Drawn by gnuplot.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -22,4 +22,17 @@ int report_json(FILE *out, const char *path, struct trace *trace);
 /* Prints all events as comma-separated values, one a line, after a line of column names. */
 void report_timeline(FILE *out, const struct trace *trace);
 
+struct plot_range {
+	double from, to; /* seconds since the start of the capture; to < 0: no limit */
+};
+
+/* Returns true if the suffix of the name is a supported format: .png, .svg, .pdf or .gp. */
+int plot_name_known(const char *name);
+
+/*
+ * Draws the direction that has the most request packets to a file; .gp: writes gnuplot's commands.
+ * The streams must have events.  Returns 0, or -1 after printing an error.
+ */
+int plot_draw(const char *name, const struct trace *trace, const struct plot_range *range);
+
 #endif

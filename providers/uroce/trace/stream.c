@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "stream.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "array.h"
@@ -8,6 +9,17 @@
 
 /* First position, large enough that earlier PSNs have positive positions. */
 #define POSITION_START ((uint64_t)1 << 32)
+
+const struct count_row count_rows[] = {
+#define ROW(field, words, kind)                            \
+	{ .name = #field,                                  \
+	  .label = (words),                                \
+	  .offset = offsetof(struct stream_counts, field), \
+	  .unit = COUNT_##kind },
+	STREAM_COUNTS(ROW)
+#undef ROW
+		{ 0 },
+};
 
 const char *stream_event_name(enum stream_event_kind kind)
 {
