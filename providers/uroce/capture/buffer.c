@@ -47,31 +47,31 @@ static struct capture_record *record_at(struct capture_buffer *buffer, uint64_t 
 	return (struct capture_record *)(void *)(buffer->memory + position % CAPTURE_BUFFER_BYTES);
 }
 
-static uint64_t room_of(const struct capture_buffer *buffer, uint64_t head)
+static uint64_t free_bytes(const struct capture_buffer *buffer, uint64_t head)
 {
 	return CAPTURE_BUFFER_BYTES -
 	       (head - atomic_load_explicit(&buffer->tail, memory_order_acquire));
 }
 
 /* Number of bytes to skip before the end of the ring, as a record is contiguous. */
-static uint64_t gap_before(uint64_t head, uint64_t bytes)
+static uint64_t padding_before(uint64_t head, uint64_t bytes)
 {
 	uint64_t left = CAPTURE_BUFFER_BYTES - head % CAPTURE_BUFFER_BYTES;
 
 	return left < bytes ? left : 0;
 }
 
-static void pass_gap(struct capture_buffer *buffer, uint64_t head, uint64_t gap)
+static void add_padding(struct capture_buffer *buffer, uint64_t head, uint64_t padding)
 {
 	struct capture_record *record = record_at(buffer, head);
 
 	/* The gap may be too short for the other fields. */
 	_Static_assert(offsetof(struct capture_record, used) == ALIGNMENT, "a gap has no room");
-	record->bytes = (uint32_t)gap;
-	atomic_store_explicit(&record->state, CAPTURE_RECORD_LEFT_OUT, memory_order_relaxed);
+	record->bytes = (uint32_t)padding;
+	atomic_store_explicit(&record->state, CAPTURE_RECORD_DISCARDED, memory_order_relaxed);
 }
 
-static uint64_t clock_now(void)
+static uint64_t realtime_ns(void)
 {
 	struct timespec now;
 
@@ -80,18 +80,18 @@ static uint64_t clock_now(void)
 }
 
 /* Returns NULL if there is no room.  Caller holds the lock. */
-static struct capture_record *try_to_add(struct capture_buffer *buffer, uint64_t bytes)
+static struct capture_record *try_reserve(struct capture_buffer *buffer, uint64_t bytes)
 {
 	uint64_t head = atomic_load_explicit(&buffer->head, memory_order_relaxed);
-	uint64_t gap = gap_before(head, bytes), room = room_of(buffer, head);
+	uint64_t padding = padding_before(head, bytes), room = free_bytes(buffer, head);
 	struct capture_record *record;
 
-	if (gap + bytes > room || (buffer->stalled && room < CAPTURE_BUFFER_BYTES / 2))
+	if (padding + bytes > room || (buffer->stalled && room < CAPTURE_BUFFER_BYTES / 2))
 		return NULL;
 	buffer->stalled = false;
-	if (gap)
-		pass_gap(buffer, head, gap);
-	head += gap;
+	if (padding)
+		add_padding(buffer, head, padding);
+	head += padding;
 	record = record_at(buffer, head);
 	record->bytes = (uint32_t)bytes;
 	atomic_store_explicit(&record->state, CAPTURE_RECORD_OPEN, memory_order_relaxed);
@@ -100,12 +100,12 @@ static struct capture_record *try_to_add(struct capture_buffer *buffer, uint64_t
 }
 
 /* Caller holds the lock, so that records are in the order of their timestamps. */
-static uint64_t stamp(struct capture_buffer *buffer, uint64_t passed)
+static uint64_t next_timestamp(struct capture_buffer *buffer, uint64_t earlier)
 {
-	if (!passed)
-		buffer->latest = clock_now();
-	else if (buffer->latest < passed)
-		buffer->latest = passed;
+	if (!earlier)
+		buffer->latest = realtime_ns();
+	else if (buffer->latest < earlier)
+		buffer->latest = earlier;
 	return buffer->latest;
 }
 
@@ -113,7 +113,7 @@ struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t 
 					  uint32_t packets, uint64_t *now)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };
-	uint64_t wanted =
+	uint64_t size =
 		(sizeof(struct capture_record) + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	struct capture_record *record;
 	int waits = 0;
@@ -121,9 +121,9 @@ struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t 
 	assert(bytes <= CAPTURE_RECORD_MAX);
 	pthread_mutex_lock(&buffer->lock);
 	while (!buffer->closed) {
-		record = try_to_add(buffer, wanted);
+		record = try_reserve(buffer, size);
 		if (record) {
-			*now = stamp(buffer, *now);
+			*now = next_timestamp(buffer, *now);
 			pthread_mutex_unlock(&buffer->lock);
 			record->packets = packets;
 			return record;
@@ -168,9 +168,9 @@ struct capture_record *capture_buffer_oldest(struct capture_buffer *buffer)
 		if (tail == atomic_load_explicit(&buffer->head, memory_order_acquire))
 			return NULL;
 		switch (atomic_load_explicit(&record->state, memory_order_acquire)) {
-		case CAPTURE_RECORD_KEPT:
+		case CAPTURE_RECORD_COMMITTED:
 			return record;
-		case CAPTURE_RECORD_LEFT_OUT:
+		case CAPTURE_RECORD_DISCARDED:
 			capture_buffer_read(buffer, record);
 			break;
 		default:

@@ -22,8 +22,8 @@ enum {
 
 enum capture_record_state {
 	CAPTURE_RECORD_OPEN,
-	CAPTURE_RECORD_KEPT,
-	CAPTURE_RECORD_LEFT_OUT,
+	CAPTURE_RECORD_COMMITTED,
+	CAPTURE_RECORD_DISCARDED,
 };
 
 struct capture_record {
@@ -64,7 +64,8 @@ struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t 
 					  uint32_t packets, uint64_t *now);
 static inline void capture_buffer_end(struct capture_record *record, bool keep)
 {
-	atomic_store_explicit(&record->state, keep ? CAPTURE_RECORD_KEPT : CAPTURE_RECORD_LEFT_OUT,
+	atomic_store_explicit(&record->state,
+			      keep ? CAPTURE_RECORD_COMMITTED : CAPTURE_RECORD_DISCARDED,
 			      memory_order_release);
 }
 

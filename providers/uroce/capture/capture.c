@@ -26,11 +26,11 @@ struct capture {
 
 _Atomic(struct capture *) capture_now;
 
-/* Serializes control calls; protects newest, running and begun_once. */
+/* Serializes control calls; protects newest, running and started_once. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct capture *newest;
 static bool running; /* newest has not been stopped, though an error may have ended its writer */
-static bool begun_once;
+static bool started_once;
 
 /* Position in the pieces of packets. */
 struct cursor {
@@ -39,7 +39,8 @@ struct cursor {
 };
 
 /* Copies the first most of the next length bytes; adds all of them to *sum unless it is NULL. */
-static void copy(struct cursor *cursor, uint8_t *to, size_t length, size_t most, uint32_t *sum)
+static void copy_payload(struct cursor *cursor, uint8_t *to, size_t length, size_t max_copy,
+			 uint32_t *sum)
 {
 	size_t done = 0;
 
@@ -49,10 +50,10 @@ static void copy(struct cursor *cursor, uint8_t *to, size_t length, size_t most,
 
 		if (part > length - done)
 			part = length - done;
-		if (done < most)
-			memcpy(to + done, from, part < most - done ? part : most - done);
+		if (done < max_copy)
+			memcpy(to + done, from, part < max_copy - done ? part : max_copy - done);
 		if (sum)
-			*sum = frame_sum(*sum, from, part, done & 1);
+			*sum = frame_add_checksum(*sum, from, part, done & 1);
 		done += part;
 		cursor->offset += part;
 		if (cursor->offset == cursor->piece->iov_len) {
@@ -63,70 +64,73 @@ static void copy(struct cursor *cursor, uint8_t *to, size_t length, size_t most,
 }
 
 /* Parameters of a packet block. */
-struct shape {
+struct block_params {
 	size_t head; /* size of the headers in front of the UDP payload */
 	uint32_t snaplen;
 	struct pcapng_packet packet;
 };
 
-static void set_length(struct shape *shape, size_t payload)
+static void set_payload_length(struct block_params *params, size_t payload)
 {
-	shape->packet.original = (uint32_t)(shape->head + payload);
-	shape->packet.captured =
-		shape->packet.original < shape->snaplen ? shape->packet.original : shape->snaplen;
+	params->packet.original = (uint32_t)(params->head + payload);
+	params->packet.captured = params->packet.original < params->snaplen
+					  ? params->packet.original
+					  : params->snaplen;
 }
 
 /* Writes the block of one packet; returns its size. */
-static size_t put_one(uint8_t *to, struct shape *shape, const struct capture_packets *packets,
-		      struct cursor *cursor, size_t payload, uint16_t identification)
+static size_t put_packet_block(uint8_t *to, struct block_params *params,
+			       const struct capture_packets *packets, struct cursor *cursor,
+			       size_t payload, uint16_t identification)
 {
-	uint8_t *frame = to + PCAPNG_PACKET_HEAD;
+	uint8_t *frame = to + PCAPNG_PACKET_HEADER;
 	uint32_t sum = 0;
 
-	set_length(shape, payload);
-	copy(cursor, frame + shape->head, payload, shape->packet.captured - shape->head,
-	     packets->path->ipv6 ? &sum : NULL);
-	frame_put_head(frame, packets->path, identification, payload, sum);
-	pcapng_put_packet(to, &shape->packet);
-	return pcapng_packet_bytes(&shape->packet);
+	set_payload_length(params, payload);
+	copy_payload(cursor, frame + params->head, payload, params->packet.captured - params->head,
+		     packets->path->ipv6 ? &sum : NULL);
+	frame_put_headers(frame, packets->path, identification, payload, sum);
+	pcapng_put_packet(to, &params->packet);
+	return pcapng_packet_bytes(&params->packet);
 }
 
 /* Sizes of the packets; all but the last have the same. */
-struct division {
+struct segmentation {
 	uint32_t count;
 	size_t segment, last;
 };
 
-static struct division divide(const struct capture_packets *packets)
+static struct segmentation get_segmentation(const struct capture_packets *packets)
 {
-	struct division into = { .count = 1, .last = packets->bytes };
+	struct segmentation segments = { .count = 1, .last = packets->bytes };
 
 	if (packets->segment && packets->bytes > packets->segment) {
-		into.segment = packets->segment;
-		into.count = (uint32_t)((packets->bytes + into.segment - 1) / into.segment);
-		into.last = packets->bytes - (into.count - 1) * into.segment;
+		segments.segment = packets->segment;
+		segments.count =
+			(uint32_t)((packets->bytes + segments.segment - 1) / segments.segment);
+		segments.last = packets->bytes - (segments.count - 1) * segments.segment;
 	}
-	return into;
+	return segments;
 }
 
-static size_t blocks_bytes(struct shape *shape, const struct division *into)
+static size_t total_block_bytes(struct block_params *params, const struct segmentation *segments)
 {
 	size_t bytes;
 
-	set_length(shape, into->last);
-	bytes = pcapng_packet_bytes(&shape->packet);
-	if (into->count == 1)
+	set_payload_length(params, segments->last);
+	bytes = pcapng_packet_bytes(&params->packet);
+	if (segments->count == 1)
 		return bytes;
-	set_length(shape, into->segment);
-	return bytes + (into->count - 1) * pcapng_packet_bytes(&shape->packet);
+	set_payload_length(params, segments->segment);
+	return bytes + (segments->count - 1) * pcapng_packet_bytes(&params->packet);
 }
 
 struct capture_record *capture_begin(struct capture *capture, const struct capture_packets *packets)
 {
-	const struct division into = divide(packets);
+	const struct segmentation segments = get_segmentation(packets);
 	struct cursor cursor = { .piece = packets->pieces };
-	struct shape shape = {
-		.head = frame_head_bytes(packets->path),
+	struct block_params params = {
+		.head = frame_headers_bytes(packets->path),
 		.snaplen = capture->config.snaplen,
 		.packet = { .outbound = packets->outbound, .comment = packets->comment },
 	};
@@ -134,22 +138,22 @@ struct capture_record *capture_begin(struct capture *capture, const struct captu
 	size_t bytes;
 	uint8_t *to;
 
-	if (capture->config.filters && !capture_config_wants(&capture->config, packets))
+	if (capture->config.filters && !capture_config_matches(&capture->config, packets))
 		return NULL;
-	bytes = blocks_bytes(&shape, &into);
+	bytes = total_block_bytes(&params, &segments);
 	if (packets->came)
-		shape.packet.time = *packets->came;
-	record = capture_buffer_add(&capture->buffer, bytes, into.count, &shape.packet.time);
+		params.packet.time = *packets->came;
+	record = capture_buffer_add(&capture->buffer, bytes, segments.count, &params.packet.time);
 	if (!record)
 		return NULL;
 	if (packets->came && !*packets->came)
-		*packets->came = shape.packet.time;
+		*packets->came = params.packet.time;
 	record->used = (uint32_t)bytes;
 	to = record->data;
-	for (uint32_t i = 0; i < into.count; i++)
-		to += put_one(to, &shape, packets, &cursor,
-			      i + 1 < into.count ? into.segment : into.last,
-			      (uint16_t)(packets->identification + i));
+	for (uint32_t i = 0; i < segments.count; i++)
+		to += put_packet_block(to, &params, packets, &cursor,
+				       i + 1 < segments.count ? segments.segment : segments.last,
+				       (uint16_t)(packets->identification + i));
 	return record;
 }
 
@@ -159,29 +163,30 @@ void capture_end(struct capture_record *record, bool keep)
 }
 
 /* Caller holds control_lock. */
-static int start(const struct capture_config *config, int fd, char error[CAPTURE_ERROR_TEXT])
+static int start_locked(const struct capture_config *config, int fd, char error[CAPTURE_ERROR_TEXT])
 {
-	struct capture *made = calloc(1, sizeof(*made));
+	struct capture *capture = calloc(1, sizeof(*capture));
 	int result;
 
-	if (!made || capture_buffer_open(&made->buffer)) {
+	if (!capture || capture_buffer_open(&capture->buffer)) {
 		snprintf(error, CAPTURE_ERROR_TEXT, "no memory for its buffer");
 		if (fd >= 0)
 			close(fd);
-		free(made);
+		free(capture);
 		return -ENOMEM;
 	}
-	made->config = *config;
-	result = capture_writer_start(&made->writer, &made->config, &made->buffer, fd, error);
+	capture->config = *config;
+	result = capture_writer_start(&capture->writer, &capture->config, &capture->buffer, fd,
+				      error);
 	if (result) {
-		capture_buffer_close(&made->buffer);
-		free(made);
+		capture_buffer_close(&capture->buffer);
+		free(capture);
 		return result;
 	}
-	made->older = newest;
-	newest = made;
+	capture->older = newest;
+	newest = capture;
 	running = true;
-	atomic_store(&capture_now, made);
+	atomic_store(&capture_now, capture);
 	return 0;
 }
 
@@ -191,7 +196,7 @@ int capture_start(const struct capture_config *config, int fd, char error[CAPTUR
 
 	pthread_mutex_lock(&control_lock);
 	if (!running) {
-		result = start(config, fd, error);
+		result = start_locked(config, fd, error);
 	} else {
 		snprintf(error, CAPTURE_ERROR_TEXT, "it captures already, into %.150s",
 			 *newest->config.name ? newest->config.name
@@ -208,17 +213,17 @@ int capture_start_once(const struct capture_config *config, char error[CAPTURE_E
 	int result = 0;
 
 	pthread_mutex_lock(&control_lock);
-	if (!begun_once && !running) {
-		result = start(config, -1, error);
+	if (!started_once && !running) {
+		result = start_locked(config, -1, error);
 		/* A failed start is retried, and reported, each time. */
-		begun_once = !result;
+		started_once = !result;
 	}
 	pthread_mutex_unlock(&control_lock);
 	return result;
 }
 
 /* Caller holds control_lock. */
-static void stop(struct capture *capture, struct capture_counts *counts)
+static void stop_locked(struct capture *capture, struct capture_counts *counts)
 {
 	running = false;
 	atomic_store(&capture_now, NULL);
@@ -235,18 +240,18 @@ static void stop(struct capture *capture, struct capture_counts *counts)
 
 void capture_stop(struct capture_counts *counts)
 {
-	struct capture_counts those = { 0 };
+	struct capture_counts result = { 0 };
 
 	pthread_mutex_lock(&control_lock);
 	if (running)
-		stop(newest, &those);
+		stop_locked(newest, &result);
 	pthread_mutex_unlock(&control_lock);
 	if (counts)
-		*counts = those;
+		*counts = result;
 }
 
 /* Programs may exit without closing their devices. */
-__attribute__((destructor)) static void end(void)
+__attribute__((destructor)) static void stop_at_exit(void)
 {
 	capture_stop(NULL);
 }
@@ -270,7 +275,7 @@ void capture_fork_child(void)
 	if (running && newest->writer.file.fd >= 0)
 		close(newest->writer.file.fd);
 	running = false;
-	begun_once = false;
+	started_once = false;
 	capture_writer_fork_done();
 	pthread_mutex_unlock(&control_lock);
 }

@@ -16,8 +16,8 @@ enum {
 	OPTION_BYTES = 128,
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(char error[CAPTURE_ERROR_TEXT],
-							const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int set_error(char error[CAPTURE_ERROR_TEXT],
+							   const char *format, ...)
 {
 	va_list args;
 
@@ -85,7 +85,7 @@ static bool parse_peer(const char *text, uint8_t gid[16])
 }
 
 /* Text beyond the buffer is missing in the file only. */
-static void note_filter(struct capture_config *config, const char *text)
+static void append_filter_text(struct capture_config *config, const char *text)
 {
 	size_t length = strlen(config->filters_text);
 
@@ -100,7 +100,7 @@ static bool parse_filter(struct capture_config *config, const char *text)
 
 	if (config->filters == CAPTURE_FILTERS_MAX)
 		return false;
-	note_filter(config, text);
+	append_filter_text(config, text);
 	if (strncmp(text, "qpn:", 4) == 0) {
 		text += 4;
 		if (!parse_number(&text, 0, WIRE_24BIT_MASK, &qpn) || *text)
@@ -121,7 +121,7 @@ static bool parse_filter(struct capture_config *config, const char *text)
 static const struct option {
 	const char *name;
 	bool (*parse)(struct capture_config *config, const char *text);
-	const char *wanted;
+	const char *expected;
 } options[] = {
 	{ "snaplen=", parse_snaplen, "has to be 80 to 65535 bytes of each packet" },
 	{ "ring=", parse_ring,
@@ -141,9 +141,9 @@ static int parse_option(struct capture_config *config, const char *text,
 			continue;
 		if (options[i].parse(config, text + length))
 			return 0;
-		return refuse(error, "%.60s: %s", text, options[i].wanted);
+		return set_error(error, "%.60s: %s", text, options[i].expected);
 	}
-	return refuse(error, "%.60s: the options are snaplen=, ring= and filter=", text);
+	return set_error(error, "%.60s: the options are snaplen=, ring= and filter=", text);
 }
 
 int capture_config_parse_options(struct capture_config *config, const char *text,
@@ -151,7 +151,7 @@ int capture_config_parse_options(struct capture_config *config, const char *text
 {
 	*config = (struct capture_config){ .snaplen = CAPTURE_SNAPLEN_MAX };
 	if (*text == ',' && *++text == '\0')
-		return refuse(error, "a comma with no option behind it");
+		return set_error(error, "a comma with no option behind it");
 	while (*text) {
 		char option[OPTION_BYTES];
 		size_t length = strcspn(text, ",");
@@ -160,12 +160,12 @@ int capture_config_parse_options(struct capture_config *config, const char *text
 		snprintf(option, sizeof(option), "%.*s", (int)length, text);
 		result = length < sizeof(option)
 				 ? parse_option(config, option, error)
-				 : refuse(error, "%.60s: longer than any option", option);
+				 : set_error(error, "%.60s: longer than any option", option);
 		if (result)
 			return result;
 		text += length;
 		if (*text == ',' && !text[1])
-			return refuse(error, "a comma with no option behind it");
+			return set_error(error, "a comma with no option behind it");
 		text += *text == ',';
 	}
 	return 0;
@@ -178,16 +178,17 @@ int capture_config_parse(struct capture_config *config, const char *text,
 	int result;
 
 	if (length == 0)
-		return refuse(error, "the name of a file has to come first");
+		return set_error(error, "the name of a file has to come first");
 	/* Leave room for the numbers of the process and of the file. */
 	if (length > CAPTURE_NAME_BYTES - 32)
-		return refuse(error, "%.60s...: the name is too long", text);
+		return set_error(error, "%.60s...: the name is too long", text);
 	for (const char *at = text; (at = memchr(at, '%', length - (size_t)(at - text))); at += 2) {
 		if (at[1] != 'p' && at[1] != '%')
-			return refuse(error,
-				      "%.60s: %%p stands for the number of the process, %%%% for a "
-				      "percent sign, and nothing else may follow one",
-				      text);
+			return set_error(
+				error,
+				"%.60s: %%p stands for the number of the process, %%%% for a "
+				"percent sign, and nothing else may follow one",
+				text);
 		if (at + 2 >= text + length)
 			break;
 	}
@@ -195,12 +196,12 @@ int capture_config_parse(struct capture_config *config, const char *text,
 	memcpy(config->name, text, length);
 	config->name[length] = '\0';
 	if (!result && config->files && strcmp(config->name, "-") == 0)
-		return refuse(error, "ring= needs the name of a file, not standard output");
+		return set_error(error, "ring= needs the name of a file, not standard output");
 	return result;
 }
 
-static bool matches(const struct capture_filter *filter, const struct capture_packets *packets,
-		    uint32_t dest_qpn)
+static bool filter_matches(const struct capture_filter *filter,
+			   const struct capture_packets *packets, uint32_t dest_qpn)
 {
 	const uint8_t *peer = packets->outbound ? packets->path->dst : packets->path->src;
 
@@ -210,7 +211,7 @@ static bool matches(const struct capture_filter *filter, const struct capture_pa
 }
 
 /* Returns the destination QP of the first packet; 0 if its BTH is not in one piece. */
-static uint32_t dest_qpn_of(const struct capture_packets *packets)
+static uint32_t first_dest_qpn(const struct capture_packets *packets)
 {
 	const uint8_t *bth = packets->pieces[0].iov_base;
 
@@ -219,19 +220,19 @@ static uint32_t dest_qpn_of(const struct capture_packets *packets)
 	return (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
 }
 
-bool capture_config_wants(const struct capture_config *config,
-			  const struct capture_packets *packets)
+bool capture_config_matches(const struct capture_config *config,
+			    const struct capture_packets *packets)
 {
-	uint32_t dest_qpn = dest_qpn_of(packets);
+	uint32_t dest_qpn = first_dest_qpn(packets);
 
 	for (unsigned int i = 0; i < config->filters; i++)
-		if (matches(&config->filter[i], packets, dest_qpn))
+		if (filter_matches(&config->filter[i], packets, dest_qpn))
 			return true;
 	return config->filters == 0;
 }
 
 /* Offset of the last path component's suffix, or of the end of the name. */
-static size_t ending_of(const char *name)
+static size_t suffix_offset(const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	const char *dot = strrchr(slash ? slash : name, '.');
@@ -242,7 +243,7 @@ static size_t ending_of(const char *name)
 bool capture_config_name(const struct capture_config *config, int process, unsigned int number,
 			 char name[CAPTURE_NAME_BYTES])
 {
-	size_t ending = ending_of(config->name), length = 0;
+	size_t suffix = suffix_offset(config->name), length = 0;
 	int added;
 
 	for (size_t i = 0;; i++) {
@@ -250,7 +251,7 @@ bool capture_config_name(const struct capture_config *config, int process, unsig
 		char *to = name + length;
 		size_t room = CAPTURE_NAME_BYTES - length;
 
-		if (i == ending && number) {
+		if (i == suffix && number) {
 			added = snprintf(to, room, "_%05u", number);
 			length += (size_t)added;
 			if (length >= CAPTURE_NAME_BYTES)

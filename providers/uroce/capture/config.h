@@ -53,8 +53,8 @@ int capture_config_parse_options(struct capture_config *config, const char *text
 
 struct capture_packets;
 /* Returns true if the filters match any of the packets, which have the same QP and destination. */
-bool capture_config_wants(const struct capture_config *config,
-			  const struct capture_packets *packets);
+bool capture_config_matches(const struct capture_config *config,
+			    const struct capture_packets *packets);
 
 /*
  * Expands the name for a process.  A number above 0 is the number of a file in the ring and is

@@ -32,7 +32,7 @@ enum {
 _Static_assert(CAPTURE_FILE_TAIL >= BLOCK_START, "a filler's start stands behind the blocks");
 
 /* Writes one line to error: name and text, or if text is NULL strerror(3). */
-static int explain(int result, const char *name, const char *text, char error[CAPTURE_ERROR_TEXT])
+static int set_error(int result, const char *name, const char *text, char error[CAPTURE_ERROR_TEXT])
 {
 	snprintf(error, CAPTURE_ERROR_TEXT, "%.150s: %s", name, text ? text : strerror(-result));
 	return result;
@@ -55,7 +55,7 @@ static int write_at(const struct capture_file *file, const uint8_t *bytes, size_
 	return 0;
 }
 
-static int write_on(const struct capture_file *file, const uint8_t *bytes, size_t count)
+static int write_stream(const struct capture_file *file, const uint8_t *bytes, size_t count)
 {
 	while (count > 0) {
 		struct pollfd wait = { .fd = file->fd, .events = POLLOUT };
@@ -73,7 +73,7 @@ static int write_on(const struct capture_file *file, const uint8_t *bytes, size_
 	return 0;
 }
 
-static void unmap(struct capture_file *file)
+static void unmap_filler(struct capture_file *file)
 {
 	if (file->map)
 		munmap(file->map, file->size - file->map_start);
@@ -81,7 +81,7 @@ static void unmap(struct capture_file *file)
 }
 
 /* If the file cannot be mapped, write_at() is used. */
-static void map(struct capture_file *file)
+static void map_filler(struct capture_file *file)
 {
 	void *memory;
 
@@ -97,7 +97,7 @@ static void map(struct capture_file *file)
  * Faults in the pages for a store.  An error here, as when another program has truncated the file,
  * would be a SIGBUS there.
  */
-static bool is_ready(const struct capture_file *file, uint64_t offset, size_t bytes)
+static bool populate_pages(const struct capture_file *file, uint64_t offset, size_t bytes)
 {
 	uint64_t from = offset - offset % PAGE, to = offset + bytes;
 
@@ -116,8 +116,8 @@ struct block_start {
  * fault.
  */
 __attribute__((noinline, no_sanitize("thread", "address", "undefined"))) static void
-store_both(volatile uint32_t *end, uint32_t last, volatile struct block_start *start,
-	   struct block_start next)
+store_end_and_start(volatile uint32_t *end, uint32_t last, volatile struct block_start *start,
+		    struct block_start next)
 {
 	(void)start->words;
 	(void)*end;
@@ -129,19 +129,20 @@ store_both(volatile uint32_t *end, uint32_t last, volatile struct block_start *s
  * Sets the repeated length at the end of the filler and the first bytes of the block at its start.
  * The file is invalid between the two.
  */
-static int change(struct capture_file *file, const uint8_t start[BLOCK_START], uint32_t last)
+static int update_filler(struct capture_file *file, const uint8_t start[BLOCK_START], uint32_t last)
 {
 	uint64_t at = file->size - BLOCK_END;
 	uint8_t end[BLOCK_END];
 	int error;
 
-	if (file->map && is_ready(file, at, BLOCK_END) && is_ready(file, file->end, BLOCK_START)) {
+	if (file->map && populate_pages(file, at, BLOCK_END) &&
+	    populate_pages(file, file->end, BLOCK_START)) {
 		void *to = file->map + (at - file->map_start);
 		void *first = file->map + (file->end - file->map_start);
 		struct block_start next;
 
 		memcpy(&next, start, sizeof(next));
-		store_both(to, last, first, next);
+		store_end_and_start(to, last, first, next);
 		return 0;
 	}
 	pcapng_put_filler_end(end, last);
@@ -153,7 +154,7 @@ static int change(struct capture_file *file, const uint8_t start[BLOCK_START], u
  * Appends pages, each a filler block, by one call, which a fatal signal interrupts only between two
  * pages.  size grows by the complete pages.
  */
-static int add_pages(struct capture_file *file, uint64_t pages)
+static int append_filler_pages(struct capture_file *file, uint64_t pages)
 {
 	struct iovec pieces[PAGES_AT_ONCE];
 	uint8_t page[PAGE] = { 0 };
@@ -186,7 +187,7 @@ static int add_pages(struct capture_file *file, uint64_t pages)
  * Grows the filler to at least bytes, and to FILLER_BYTES more if the disk has room.  On error it
  * may have grown by less.
  */
-static int grow(struct capture_file *file, uint64_t bytes)
+static int grow_filler(struct capture_file *file, uint64_t bytes)
 {
 	uint64_t before = file->size, wanted = bytes + FILLER_BYTES;
 	uint8_t start[BLOCK_START];
@@ -194,23 +195,25 @@ static int grow(struct capture_file *file, uint64_t bytes)
 
 	if (file->size - file->end >= bytes)
 		return 0;
-	unmap(file);
+	unmap_filler(file);
 	/* A file with a size limit, as in a ring, needs no long filler. */
-	if (file->most && file->end + wanted > file->most)
-		wanted = file->end + bytes > file->most ? bytes : file->most - file->end;
+	if (file->size_limit && file->end + wanted > file->size_limit)
+		wanted =
+			file->end + bytes > file->size_limit ? bytes : file->size_limit - file->end;
 	while (!error && file->size - file->end < wanted)
-		error = add_pages(file, (wanted - (file->size - file->end) + PAGE - 1) / PAGE);
+		error = append_filler_pages(file,
+					    (wanted - (file->size - file->end) + PAGE - 1) / PAGE);
 	/* Cut off an incomplete page. */
 	if (error && ftruncate(file->fd, (off_t)file->size)) {
 		file->size = file->end;
 		return error;
 	}
-	map(file);
+	map_filler(file);
 	if (file->size != before) {
 		pcapng_put_filler_start(start, (uint32_t)(file->size - file->end));
-		changed = change(file, start, (uint32_t)(file->size - file->end));
+		changed = update_filler(file, start, (uint32_t)(file->size - file->end));
 		if (changed) {
-			unmap(file);
+			unmap_filler(file);
 			file->size = file->end;
 			return changed;
 		}
@@ -219,7 +222,7 @@ static int grow(struct capture_file *file, uint64_t bytes)
 }
 
 /* Writes the first blocks and a filler: one page. */
-static int begin_file(struct capture_file *file, const uint8_t *blocks, size_t bytes)
+static int write_first_page(struct capture_file *file, const uint8_t *blocks, size_t bytes)
 {
 	uint8_t page[PAGE] = { 0 };
 	int error;
@@ -233,27 +236,27 @@ static int begin_file(struct capture_file *file, const uint8_t *blocks, size_t b
 		return error;
 	file->end = bytes;
 	file->size = PAGE;
-	map(file);
+	map_filler(file);
 	return 0;
 }
 
 /* Returns the size of the complete blocks that fit into room. */
-static size_t whole_blocks(const uint8_t *blocks, size_t bytes, uint64_t room)
+static size_t complete_blocks(const uint8_t *blocks, size_t bytes, uint64_t room)
 {
-	size_t whole = 0;
+	size_t complete = 0;
 
-	while (whole < bytes) {
-		uint32_t length = pcapng_block_bytes(blocks + whole);
+	while (complete < bytes) {
+		uint32_t length = pcapng_block_bytes(blocks + complete);
 
-		if (length > room - whole)
+		if (length > room - complete)
 			break;
-		whole += length;
+		complete += length;
 	}
-	return whole;
+	return complete;
 }
 
 /* Writes blocks into the filler, which has room for them and for a smaller filler. */
-static int put_in_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
+static int write_into_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
 {
 	uint32_t left;
 	int error;
@@ -263,25 +266,25 @@ static int put_in_filler(struct capture_file *file, uint8_t *blocks, size_t byte
 	pcapng_put_filler_start(blocks + bytes, left);
 	error = write_at(file, blocks + BLOCK_START, bytes, file->end + BLOCK_START);
 	if (!error)
-		error = change(file, blocks, left);
+		error = update_filler(file, blocks, left);
 	if (!error)
 		file->end += bytes;
 	return error;
 }
 
-static int add_to_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
+static int append_to_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
 {
-	int error = grow(file, bytes + PCAPNG_FILLER_MIN), last;
+	int error = grow_filler(file, bytes + PCAPNG_FILLER_MIN), last;
 	uint64_t room = file->size - file->end;
 
 	/* When the disk is full, write the blocks that still fit. */
 	if (error)
 		bytes = room < PCAPNG_FILLER_MIN
 				? 0
-				: whole_blocks(blocks, bytes, room - PCAPNG_FILLER_MIN);
+				: complete_blocks(blocks, bytes, room - PCAPNG_FILLER_MIN);
 	if (error && bytes == 0)
 		return error;
-	last = put_in_filler(file, blocks, bytes);
+	last = write_into_filler(file, blocks, bytes);
 	return error ? error : last;
 }
 
@@ -291,16 +294,17 @@ int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes)
 	if (bytes == 0)
 		return 0;
 	if (!file->regular)
-		return write_on(file, blocks, bytes);
-	return file->size ? add_to_filler(file, blocks, bytes) : begin_file(file, blocks, bytes);
+		return write_stream(file, blocks, bytes);
+	return file->size ? append_to_filler(file, blocks, bytes)
+			  : write_first_page(file, blocks, bytes);
 }
 
 /*
  * Initializes file for its descriptor.  empties: truncate a regular file; else one that has
  * contents, or is open with O_APPEND, is written to like a pipe.
  */
-static int begin(struct capture_file *file, const char *name, bool empties,
-		 char error[CAPTURE_ERROR_TEXT])
+static int init_file(struct capture_file *file, const char *name, bool truncate,
+		     char error[CAPTURE_ERROR_TEXT])
 {
 	struct stat status;
 
@@ -308,24 +312,25 @@ static int begin(struct capture_file *file, const char *name, bool empties,
 	file->size = 0;
 	file->map = NULL;
 	if (fstat(file->fd, &status))
-		return explain(-errno, name, NULL, error);
+		return set_error(-errno, name, NULL, error);
 	file->regular = S_ISREG(status.st_mode);
 	if (!file->regular)
 		return 0;
 	/* On file systems without locks concurrent captures are not detected. */
 	if (flock(file->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-		return explain(-EBUSY, name,
-			       "another process captures into it; with %p in the name each has its "
-			       "own",
-			       error);
-	if (empties && ftruncate(file->fd, 0))
-		return explain(-errno, name, NULL, error);
-	if ((!empties && status.st_size) || (fcntl(file->fd, F_GETFL) & O_APPEND))
+		return set_error(
+			-EBUSY, name,
+			"another process captures into it; with %p in the name each has its "
+			"own",
+			error);
+	if (truncate && ftruncate(file->fd, 0))
+		return set_error(-errno, name, NULL, error);
+	if ((!truncate && status.st_size) || (fcntl(file->fd, F_GETFL) & O_APPEND))
 		file->regular = false;
 	return 0;
 }
 
-static void close_descriptor(struct capture_file *file)
+static void close_fd(struct capture_file *file)
 {
 	close(file->fd);
 	file->fd = -1;
@@ -336,9 +341,9 @@ int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERR
 	int result;
 
 	file->fd = fd;
-	result = begin(file, "the file", false, error);
+	result = init_file(file, "the file", false, error);
 	if (result)
-		close_descriptor(file);
+		close_fd(file);
 	return result;
 }
 
@@ -368,21 +373,21 @@ int capture_file_open(struct capture_file *file, const char *name, char error[CA
 
 	file->fd = open_by_name(name);
 	if (file->fd < 0 && errno == ENXIO)
-		return explain(-ENXIO, name, "nothing reads this FIFO: start its reader first",
-			       error);
+		return set_error(-ENXIO, name, "nothing reads this FIFO: start its reader first",
+				 error);
 	if (file->fd < 0)
-		return explain(-errno, name, NULL, error);
-	result = begin(file, name, strcmp(name, "-") != 0, error);
+		return set_error(-errno, name, NULL, error);
+	result = init_file(file, name, strcmp(name, "-") != 0, error);
 	if (result)
-		close_descriptor(file);
+		close_fd(file);
 	return result;
 }
 
 void capture_file_close(struct capture_file *file)
 {
-	unmap(file);
+	unmap_filler(file);
 	/* If this fails the filler stays, which is valid. */
 	if (file->regular)
 		(void)!ftruncate(file->fd, (off_t)file->end);
-	close_descriptor(file);
+	close_fd(file);
 }

@@ -30,7 +30,7 @@ struct capture_file {
 	uint64_t size; /* regular file: size with the filler, a multiple of a page */
 	uint8_t *map;  /* mapping of map_start to size, or NULL */
 	uint64_t map_start;
-	uint64_t most; /* size limit, set by the caller; 0: none */
+	uint64_t size_limit; /* size limit, set by the caller; 0: none */
 };
 
 /*

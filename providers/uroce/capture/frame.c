@@ -15,10 +15,10 @@ enum {
 	IPV4_DONT_FRAGMENT = 0x4000,
 	IPV6_VERSION = 6,
 	/* Used if the hop limit is unknown: the default of a host on the same network. */
-	LIKELY_HOP_LIMIT = 64,
+	DEFAULT_HOP_LIMIT = 64,
 };
 
-static uint32_t fold(uint64_t sum)
+static uint32_t fold_checksum(uint64_t sum)
 {
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -34,16 +34,16 @@ static inline uint64_t sum_words(const uint8_t *bytes, size_t count)
 	return sum;
 }
 
-uint32_t frame_sum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd)
+uint32_t frame_add_checksum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd)
 {
 	uint64_t more = sum_words(bytes, length / 4);
 
 	for (size_t i = length / 4 * 4; i < length; i++)
 		more += (uint64_t)bytes[i] << (8 * (~i & 1));
-	more = fold(more);
+	more = fold_checksum(more);
 	if (odd)
 		more = (more >> 8) | (more & 0xff) << 8;
-	return fold(sum + more);
+	return fold_checksum(sum + more);
 }
 
 static void put_ethernet_address(uint8_t *to, const struct capture_path *path,
@@ -71,12 +71,12 @@ static void put_ipv4(uint8_t *to, const struct capture_path *path, uint16_t iden
 	wire_put_be16(to + 2, (uint16_t)(IPV4_BYTES + FRAME_UDP_BYTES + payload));
 	wire_put_be16(to + 4, identification);
 	wire_put_be16(to + 6, IPV4_DONT_FRAGMENT);
-	to[8] = path->hop_limit ? path->hop_limit : LIKELY_HOP_LIMIT;
+	to[8] = path->hop_limit ? path->hop_limit : DEFAULT_HOP_LIMIT;
 	to[9] = IPPROTO_UDP;
 	wire_put_be16(to + 10, 0);
 	memcpy(to + 12, path->src + 12, 4);
 	memcpy(to + 16, path->dst + 12, 4);
-	wire_put_be16(to + 10, (uint16_t)~fold(sum_words(to, IPV4_BYTES / 4)));
+	wire_put_be16(to + 10, (uint16_t)~fold_checksum(sum_words(to, IPV4_BYTES / 4)));
 }
 
 static void put_ipv6(uint8_t *to, const struct capture_path *path, size_t payload)
@@ -84,13 +84,13 @@ static void put_ipv6(uint8_t *to, const struct capture_path *path, size_t payloa
 	wire_put_be32(to, (uint32_t)IPV6_VERSION << 28 | (uint32_t)path->traffic_class << 20);
 	wire_put_be16(to + 4, (uint16_t)(FRAME_UDP_BYTES + payload));
 	to[6] = IPPROTO_UDP;
-	to[7] = path->hop_limit ? path->hop_limit : LIKELY_HOP_LIMIT;
+	to[7] = path->hop_limit ? path->hop_limit : DEFAULT_HOP_LIMIT;
 	memcpy(to + 8, path->src, 16);
 	memcpy(to + 24, path->dst, 16);
 }
 
-void frame_put_head(uint8_t *to, const struct capture_path *path, uint16_t identification,
-		    size_t payload, uint32_t sum)
+void frame_put_headers(uint8_t *to, const struct capture_path *path, uint16_t identification,
+		       size_t payload, uint32_t sum)
 {
 	uint8_t *ip = to + FRAME_ETHERNET_BYTES, *udp = ip + (path->ipv6 ? 40 : IPV4_BYTES);
 	uint16_t length = (uint16_t)(FRAME_UDP_BYTES + payload), checksum = 0;
@@ -104,9 +104,9 @@ void frame_put_head(uint8_t *to, const struct capture_path *path, uint16_t ident
 	wire_put_be16(udp + 6, 0);
 	if (path->ipv6) {
 		put_ipv6(ip, path, payload);
-		sum = frame_sum(sum, ip + 8, 32, false);
-		sum = frame_sum(sum, udp, FRAME_UDP_BYTES, false);
-		checksum = (uint16_t)~fold(sum + length + IPPROTO_UDP);
+		sum = frame_add_checksum(sum, ip + 8, 32, false);
+		sum = frame_add_checksum(sum, udp, FRAME_UDP_BYTES, false);
+		checksum = (uint16_t)~fold_checksum(sum + length + IPPROTO_UDP);
 		/* A checksum of 0 would mean none. */
 		wire_put_be16(udp + 6, checksum ? checksum : 0xffff);
 	} else {

@@ -12,26 +12,26 @@
 enum {
 	FRAME_ETHERNET_BYTES = 14,
 	FRAME_UDP_BYTES = 8,
-	FRAME_HEAD_MAX = FRAME_ETHERNET_BYTES + 40 + FRAME_UDP_BYTES,
+	FRAME_HEADERS_MAX = FRAME_ETHERNET_BYTES + 40 + FRAME_UDP_BYTES,
 };
 
 /* Returns the number of bytes in front of the UDP payload. */
-static inline size_t frame_head_bytes(const struct capture_path *path)
+static inline size_t frame_headers_bytes(const struct capture_path *path)
 {
 	return FRAME_ETHERNET_BYTES + (path->ipv6 ? 40u : 20u) + FRAME_UDP_BYTES;
 }
 
 /*
- * Writes the headers.  sum is the frame_sum() of the UDP payload, and used with IPv6 only: over
- * IPv4 the UDP checksum is optional and set to 0.
+ * Writes the headers.  sum is the frame_add_checksum() of the UDP payload, and used with IPv6 only:
+ * over IPv4 the UDP checksum is optional and set to 0.
  */
-void frame_put_head(uint8_t *to, const struct capture_path *path, uint16_t identification,
-		    size_t payload, uint32_t sum);
+void frame_put_headers(uint8_t *to, const struct capture_path *path, uint16_t identification,
+		       size_t payload, uint32_t sum);
 
 /*
  * Adds bytes to a checksum as of RFC 1071, folded to 16 bits; odd is true if an odd number of bytes
  * has been added before.
  */
-uint32_t frame_sum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd);
+uint32_t frame_add_checksum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd);
 
 #endif

@@ -24,7 +24,7 @@ enum {
 
 	FLAG_INBOUND = 1,
 	FLAG_OUTBOUND = 2,
-	NANOSECONDS = 9, /* timestamp unit: 10^-9 s */
+	UNIT_NANOSECONDS = 9, /* timestamp unit: 10^-9 s */
 
 	OPTION_HEAD = 4,
 	TEXT_MAX = 200,
@@ -33,7 +33,7 @@ enum {
 /* A block type for local use: the highest bit is set. */
 #define FILLER_BLOCK 0xa5a5a5a5u
 
-static uint32_t padded(uint32_t length)
+static uint32_t padded_length(uint32_t length)
 {
 	return (length + 3) & ~UINT32_C(3);
 }
@@ -66,12 +66,12 @@ static uint8_t *put_option(uint8_t *at, uint16_t code, const void *value, uint16
 {
 	at = put16(put16(at, code), length);
 	memcpy(at, value, length);
-	memset(at + length, 0, padded(length) - length);
-	return at + padded(length);
+	memset(at + length, 0, padded_length(length) - length);
+	return at + padded_length(length);
 }
 
 /* Returns the length of text, truncated to most. */
-static uint16_t text_bytes(const char *text, size_t most)
+static uint16_t text_length(const char *text, size_t most)
 {
 	size_t length = strlen(text);
 
@@ -80,7 +80,7 @@ static uint16_t text_bytes(const char *text, size_t most)
 
 static uint8_t *put_text(uint8_t *at, uint16_t code, const char *text)
 {
-	return put_option(at, code, text, text_bytes(text, TEXT_MAX));
+	return put_option(at, code, text, text_length(text, TEXT_MAX));
 }
 
 /* Ends the options and the block that begins at start; returns its size. */
@@ -107,7 +107,7 @@ static size_t put_section(uint8_t *to)
 
 size_t pcapng_put_head(uint8_t *to, uint32_t snaplen, const char *description, const char *filter)
 {
-	const uint8_t unit = NANOSECONDS;
+	const uint8_t unit = UNIT_NANOSECONDS;
 	size_t section = put_section(to);
 	uint8_t *start = to + section, *at = put32(start, INTERFACE_BLOCK) + 4;
 
@@ -118,7 +118,7 @@ size_t pcapng_put_head(uint8_t *to, uint32_t snaplen, const char *description, c
 	if (filter && *filter) {
 		/* The first byte is the filter's language; 0: text. */
 		char text[TEXT_MAX + 1] = { 0 };
-		size_t length = text_bytes(filter, TEXT_MAX);
+		size_t length = text_length(filter, TEXT_MAX);
 
 		memcpy(text + 1, filter, length);
 		at = put_option(at, OPTION_INTERFACE_FILTER, text, (uint16_t)(length + 1));
@@ -128,22 +128,22 @@ size_t pcapng_put_head(uint8_t *to, uint32_t snaplen, const char *description, c
 
 static uint32_t comment_bytes(const struct pcapng_packet *packet)
 {
-	return packet->comment ? text_bytes(packet->comment, PCAPNG_COMMENT_MAX) : 0;
+	return packet->comment ? text_length(packet->comment, PCAPNG_COMMENT_MAX) : 0;
 }
 
 size_t pcapng_packet_bytes(const struct pcapng_packet *packet)
 {
-	uint32_t bytes = PCAPNG_PACKET_HEAD + padded(packet->captured) + OPTION_HEAD + 4;
+	uint32_t bytes = PCAPNG_PACKET_HEADER + padded_length(packet->captured) + OPTION_HEAD + 4;
 
 	if (packet->comment)
-		bytes += OPTION_HEAD + padded(comment_bytes(packet));
+		bytes += OPTION_HEAD + padded_length(comment_bytes(packet));
 	return bytes + OPTION_HEAD + 4;
 }
 
 void pcapng_put_packet(uint8_t *to, const struct pcapng_packet *packet)
 {
 	const uint32_t flags = packet->outbound ? FLAG_OUTBOUND : FLAG_INBOUND;
-	uint32_t bytes = padded(packet->captured);
+	uint32_t bytes = padded_length(packet->captured);
 	uint8_t *at = put32(to, PACKET_BLOCK) + 4;
 
 	at = put_time(put32(at, 0), packet->time);

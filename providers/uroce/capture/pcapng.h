@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 enum {
-	PCAPNG_HEAD_MAX = 1024, /* maximum size of what pcapng_put_head() writes */
+	PCAPNG_FILE_HEADER_MAX = 1024, /* maximum size of what pcapng_put_head() writes */
 	PCAPNG_STATISTICS_MAX = 64,
-	PCAPNG_COMMENT_MAX = 160, /* longer comments are truncated */
-	PCAPNG_PACKET_HEAD = 28,  /* size of the block's header before the packet data */
+	PCAPNG_COMMENT_MAX = 160,  /* longer comments are truncated */
+	PCAPNG_PACKET_HEADER = 28, /* size of the block's header before the packet data */
 	PCAPNG_FILLER_MIN = 16,
 };
 
@@ -30,7 +30,7 @@ size_t pcapng_put_head(uint8_t *to, uint32_t snaplen, const char *description, c
 
 /*
  * An Enhanced Packet Block.  pcapng_packet_bytes() returns its size.  pcapng_put_packet() writes it
- * around the packet data, which the caller has put at to + PCAPNG_PACKET_HEAD.
+ * around the packet data, which the caller has put at to + PCAPNG_PACKET_HEADER.
  */
 size_t pcapng_packet_bytes(const struct pcapng_packet *packet);
 void pcapng_put_packet(uint8_t *to, const struct pcapng_packet *packet);

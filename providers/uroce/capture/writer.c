@@ -13,13 +13,13 @@
 
 enum {
 	/* Poll intervals of the buffer: after data was found, and after it was empty. */
-	BUSY_NS = 1000000,
-	IDLE_NS = 10000000,
+	BUSY_POLL_NS = 1000000,
+	IDLE_POLL_NS = 10000000,
 	/* Leaves room for a statistics block. */
 	BLOCKS_MAX = CAPTURE_FILE_ADD_MAX - PCAPNG_STATISTICS_MAX,
 	/* Maximum wait at the end for open records, whose threads may have been preempted. */
-	OPEN_RECORDS_NS = 1000000000,
-	STOP_SECONDS = 2,
+	OPEN_RECORDS_TIMEOUT_NS = 1000000000,
+	STOP_TIMEOUT_SECONDS = 2,
 };
 
 /* Held while a file is opened or closed, against a concurrent fork(). */
@@ -35,7 +35,7 @@ void capture_writer_fork_done(void)
 	pthread_mutex_unlock(&file_lock);
 }
 
-static uint64_t now_by(clockid_t clock)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
@@ -43,7 +43,7 @@ static uint64_t now_by(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int flush(struct capture_writer *writer)
+static int flush_blocks(struct capture_writer *writer)
 {
 	int error = capture_file_add(&writer->file, writer->blocks, writer->used);
 
@@ -52,7 +52,7 @@ static int flush(struct capture_writer *writer)
 	return error;
 }
 
-static void name_command(char *text, size_t room)
+static void get_process_name(char *text, size_t room)
 {
 	FILE *file = fopen("/proc/self/comm", "re");
 	char command[64] = "?";
@@ -65,26 +65,26 @@ static void name_command(char *text, size_t room)
 	snprintf(text, room, "%s, process %d", command, (int)getpid());
 }
 
-static int put_head(struct capture_writer *writer)
+static int write_file_header(struct capture_writer *writer)
 {
 	char command[128];
 
-	name_command(command, sizeof(command));
+	get_process_name(command, sizeof(command));
 	writer->used = pcapng_put_head(writer->blocks, writer->config->snaplen, command,
 				       writer->config->filters_text);
-	return flush(writer);
+	return flush_blocks(writer);
 }
 
-static void put_statistics(struct capture_writer *writer)
+static void add_statistics(struct capture_writer *writer)
 {
 	uint64_t lost = atomic_load(&writer->buffer->lost);
 
-	writer->used += pcapng_put_statistics(writer->blocks + writer->used, now_by(CLOCK_REALTIME),
-					      writer->packets, lost);
+	writer->used += pcapng_put_statistics(writer->blocks + writer->used,
+					      clock_ns(CLOCK_REALTIME), writer->packets, lost);
 }
 
 /* Opens the next file of the ring, or the only one. */
-static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+static int open_next_file(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
 	char name[CAPTURE_NAME_BYTES];
 
@@ -95,40 +95,40 @@ static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEX
 		return -ENAMETOOLONG;
 	}
 	writer->file_bytes = 0;
-	writer->file.most = writer->config->files ? writer->config->file_bytes : 0;
+	writer->file.size_limit = writer->config->files ? writer->config->file_bytes : 0;
 	return capture_file_open(&writer->file, name, error);
 }
 
-static int turn_over(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+static int rotate_file(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
 	int result;
 
-	put_statistics(writer);
-	result = flush(writer);
+	add_statistics(writer);
+	result = flush_blocks(writer);
 	pthread_mutex_lock(&file_lock);
 	capture_file_close(&writer->file);
 	if (!result)
-		result = open_next(writer, error);
+		result = open_next_file(writer, error);
 	pthread_mutex_unlock(&file_lock);
-	return result ? result : put_head(writer);
+	return result ? result : write_file_header(writer);
 }
 
-static bool is_full(const struct capture_writer *writer, uint32_t more)
+static bool needs_rotation(const struct capture_writer *writer, uint32_t more)
 {
 	return writer->config->files && writer->packets &&
 	       writer->file_bytes + writer->used + more + PCAPNG_STATISTICS_MAX >
 		       writer->config->file_bytes;
 }
 
-static int take(struct capture_writer *writer, const struct capture_record *record,
-		char error[CAPTURE_ERROR_TEXT])
+static int add_record(struct capture_writer *writer, const struct capture_record *record,
+		      char error[CAPTURE_ERROR_TEXT])
 {
 	int result = 0;
 
-	if (is_full(writer, record->used))
-		result = turn_over(writer, error);
+	if (needs_rotation(writer, record->used))
+		result = rotate_file(writer, error);
 	else if (writer->used + record->used > BLOCKS_MAX)
-		result = flush(writer);
+		result = flush_blocks(writer);
 	if (result)
 		return result;
 	memcpy(writer->blocks + writer->used, record->data, record->used);
@@ -138,7 +138,7 @@ static int take(struct capture_writer *writer, const struct capture_record *reco
 }
 
 /* Writes all complete records to the file. */
-static int drain(struct capture_writer *writer, bool *found, char error[CAPTURE_ERROR_TEXT])
+static int drain_buffer(struct capture_writer *writer, bool *found, char error[CAPTURE_ERROR_TEXT])
 {
 	struct capture_record *record;
 	int result;
@@ -146,15 +146,15 @@ static int drain(struct capture_writer *writer, bool *found, char error[CAPTURE_
 	*found = false;
 	while ((record = capture_buffer_oldest(writer->buffer))) {
 		*found = true;
-		result = take(writer, record, error);
+		result = add_record(writer, record, error);
 		if (result)
 			return result;
 		capture_buffer_read(writer->buffer, record);
 	}
-	return flush(writer);
+	return flush_blocks(writer);
 }
 
-static void give_up(struct capture_writer *writer, int error, const char *text)
+static void abort_capture(struct capture_writer *writer, int error, const char *text)
 {
 	capture_buffer_shut(writer->buffer);
 	if (writer->config->complain)
@@ -163,50 +163,50 @@ static void give_up(struct capture_writer *writer, int error, const char *text)
 					 *text ? text : strerror(-error));
 }
 
-/* Writes the rest of the buffer; waits for at most OPEN_RECORDS_NS for open records. */
-static int drain_last(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+/* Writes the rest of the buffer; waits for at most OPEN_RECORDS_TIMEOUT_NS for open records. */
+static int drain_remaining(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
-	const struct timespec pause = { .tv_nsec = BUSY_NS };
-	uint64_t until = now_by(CLOCK_MONOTONIC) + OPEN_RECORDS_NS;
+	const struct timespec pause = { .tv_nsec = BUSY_POLL_NS };
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + OPEN_RECORDS_TIMEOUT_NS;
 	bool found;
 	int result;
 
 	do {
-		result = drain(writer, &found, error);
+		result = drain_buffer(writer, &found, error);
 		if (result || capture_buffer_shut(writer->buffer))
 			break;
 		nanosleep(&pause, NULL);
-	} while (now_by(CLOCK_MONOTONIC) < until);
+	} while (clock_ns(CLOCK_MONOTONIC) < until);
 	if (result)
 		return result;
-	put_statistics(writer);
-	return flush(writer);
+	add_statistics(writer);
+	return flush_blocks(writer);
 }
 
-static int write_all(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+static int run_writer(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
-	int result = put_head(writer);
+	int result = write_file_header(writer);
 	bool found;
 
 	while (!result && !atomic_load(&writer->stop)) {
-		struct timespec pause = { .tv_nsec = IDLE_NS };
+		struct timespec pause = { .tv_nsec = IDLE_POLL_NS };
 
-		result = drain(writer, &found, error);
+		result = drain_buffer(writer, &found, error);
 		if (found)
-			pause.tv_nsec = BUSY_NS;
+			pause.tv_nsec = BUSY_POLL_NS;
 		nanosleep(&pause, NULL);
 	}
-	return result ? result : drain_last(writer, error);
+	return result ? result : drain_remaining(writer, error);
 }
 
-static void *work(void *arg)
+static void *writer_thread(void *arg)
 {
 	struct capture_writer *writer = arg;
 	char error[CAPTURE_ERROR_TEXT] = "";
-	int result = write_all(writer, error);
+	int result = run_writer(writer, error);
 
 	if (result)
-		give_up(writer, result, error);
+		abort_capture(writer, result, error);
 	pthread_mutex_lock(&file_lock);
 	if (writer->file.fd >= 0)
 		capture_file_close(&writer->file);
@@ -221,7 +221,8 @@ int capture_writer_start(struct capture_writer *writer, const struct capture_con
 	int result;
 
 	*writer = (struct capture_writer){ .config = config, .buffer = buffer };
-	result = fd < 0 ? open_next(writer, error) : capture_file_adopt(&writer->file, fd, error);
+	result = fd < 0 ? open_next_file(writer, error)
+			: capture_file_adopt(&writer->file, fd, error);
 	if (result)
 		return result;
 	writer->blocks = malloc(CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL);
@@ -230,7 +231,7 @@ int capture_writer_start(struct capture_writer *writer, const struct capture_con
 		result = -ENOMEM;
 		goto close;
 	}
-	result = thread_start(&writer->thread, "uroce-capture", work, writer);
+	result = thread_start(&writer->thread, "uroce-capture", writer_thread, writer);
 	if (result) {
 		snprintf(error, CAPTURE_ERROR_TEXT, "cannot start a thread: %s", strerror(-result));
 		goto free;
@@ -246,12 +247,12 @@ close:
 
 bool capture_writer_stop(struct capture_writer *writer)
 {
-	const struct timespec pause = { .tv_nsec = BUSY_NS };
-	uint64_t until = now_by(CLOCK_MONOTONIC) + STOP_SECONDS * UINT64_C(1000000000);
+	const struct timespec pause = { .tv_nsec = BUSY_POLL_NS };
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + STOP_TIMEOUT_SECONDS * UINT64_C(1000000000);
 
 	atomic_store(&writer->stop, true);
 	while (!atomic_load(&writer->ended)) {
-		if (now_by(CLOCK_MONOTONIC) > until)
+		if (clock_ns(CLOCK_MONOTONIC) > until)
 			return false;
 		nanosleep(&pause, NULL);
 	}

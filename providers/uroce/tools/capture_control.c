@@ -17,10 +17,10 @@
 
 enum {
 	/* Maximum time in which a process ends its capture, even if its file blocks. */
-	LAST_WORDS_MS = 5000,
+	STOP_TIMEOUT_MS = 5000,
 };
 
-static int complain(const char *text)
+static int print_message(const char *text)
 {
 	fprintf(stderr, "uroce-stat: %s\n", text);
 	return 1;
@@ -33,38 +33,38 @@ struct search {
 };
 
 /* Callback of link_guest_each(); returns true for the wanted process. */
-static bool is_process(void *arg, uint32_t slot)
+static bool match_process(void *arg, uint32_t slot)
 {
 	struct search *search = arg;
 	struct snapshot snapshot;
-	bool is;
+	bool found;
 
 	if (snapshot_fetch(&search->broker, slot, &snapshot))
 		return false;
-	is = snapshot.process->pid == search->pid;
+	found = snapshot.process->pid == search->pid;
 	snapshot_free(&snapshot);
 	search->slot = slot;
-	return is;
+	return found;
 }
 
 /* Returns a socket connected to the process, or -1 after printing an error. */
-static int ask_process(unsigned long pid)
+static int connect_process(unsigned long pid)
 {
 	struct search search = { .pid = pid };
 	bool found;
 	int fd = -1;
 
 	if (link_guest_open(&search.broker)) {
-		complain("no uroce process of yours has this number");
+		print_message("no uroce process of yours has this number");
 		return -1;
 	}
-	found = link_guest_each(&search.broker, is_process, &search);
+	found = link_guest_each(&search.broker, match_process, &search);
 	if (found)
-		fd = snapshot_ask(&search.broker, search.slot, UROCE_ABI_CAPTURE_REQUEST);
+		fd = snapshot_request(&search.broker, search.slot, UROCE_ABI_CAPTURE_REQUEST);
 	link_guest_close(&search.broker);
 	if (fd < 0)
-		complain(found ? "the process does not answer"
-			       : "no uroce process of yours has this number");
+		print_message(found ? "the process does not answer"
+				    : "no uroce process of yours has this number");
 	return fd;
 }
 
@@ -72,16 +72,16 @@ static int ask_process(unsigned long pid)
  * Receives a message of the given kind.  Returns 0, or 1 after printing an error if there is none
  * or it reports one.
  */
-static int receive(int fd, enum uroce_abi_message kind, struct uroce_abi_capture *message)
+static int receive_message(int fd, enum uroce_abi_message kind, struct uroce_abi_capture *message)
 {
 	ssize_t bytes = recv(fd, message, sizeof(*message), 0);
 
 	if (bytes != (ssize_t)sizeof(*message) || message->header.message != kind ||
 	    message->header.version != UROCE_ABI_VERSION)
-		return complain(bytes ? "the process does not answer"
-				      : "the process cannot capture, or has ended");
+		return print_message(bytes ? "the process does not answer"
+					   : "the process cannot capture, or has ended");
 	message->text[sizeof(message->text) - 1] = '\0';
-	return message->error ? complain(message->text) : 0;
+	return message->error ? print_message(message->text) : 0;
 }
 
 static int send_start(int fd, const char *options, int file)
@@ -92,14 +92,14 @@ static int send_start(int fd, const char *options, int file)
 	int error;
 
 	if (strlen(options) >= sizeof(start.text))
-		return complain("the options are too long");
+		return print_message("the options are too long");
 	strcpy(start.text, options);
 	error = link_send_with_fds(fd, &start, sizeof(start), &file, 1);
-	return error ? complain(strerror(-error)) : 0;
+	return error ? print_message(strerror(-error)) : 0;
 }
 
 /* Waits for a signal or the end of the capture, and prints the result. */
-static int await_end(int fd, int signals)
+static int wait_for_end(int fd, int signals)
 {
 	struct pollfd wait[2] = { { .fd = fd, .events = POLLIN },
 				  { .fd = signals, .events = POLLIN } };
@@ -108,11 +108,11 @@ static int await_end(int fd, int signals)
 	while (poll(wait, 2, -1) < 0 && errno == EINTR)
 		;
 	shutdown(fd, SHUT_WR);
-	if (poll(wait, 1, LAST_WORDS_MS) != 1)
-		return complain("the process does not end its capture");
+	if (poll(wait, 1, STOP_TIMEOUT_MS) != 1)
+		return print_message("the process does not end its capture");
 	if (recv(fd, &last, sizeof(last), 0) != (ssize_t)sizeof(last) ||
 	    last.header.message != UROCE_ABI_CAPTURE_REPLY) {
-		complain("the process has ended");
+		print_message("the process has ended");
 		return 0;
 	}
 	fprintf(stderr, "uroce-stat: %llu packets captured, %llu missing\n",
@@ -120,19 +120,19 @@ static int await_end(int fd, int signals)
 	return 0;
 }
 
-static int control(int fd, const char *options, int file, int signals)
+static int run_capture(int fd, const char *options, int file, int signals)
 {
 	int result;
 	struct uroce_abi_capture message;
 
-	result = receive(fd, UROCE_ABI_CAPTURE_READY, &message);
+	result = receive_message(fd, UROCE_ABI_CAPTURE_READY, &message);
 	if (!result)
 		result = send_start(fd, options, file);
 	if (!result)
-		result = receive(fd, UROCE_ABI_CAPTURE_REPLY, &message);
+		result = receive_message(fd, UROCE_ABI_CAPTURE_REPLY, &message);
 	if (!result) {
-		complain("the capture has begun; Ctrl-C ends it");
-		result = await_end(fd, signals);
+		print_message("the capture has begun; Ctrl-C ends it");
+		result = wait_for_end(fd, signals);
 	}
 	close(fd);
 	return result;
@@ -147,14 +147,14 @@ int capture_control(unsigned long pid, const char *text)
 	int signals, result, fd;
 
 	if (capture_config_parse(&config, text, error)) {
-		complain(error);
+		print_message(error);
 		return 2;
 	}
-	fd = ask_process(pid);
+	fd = connect_process(pid);
 	if (fd < 0)
 		return 1;
 	if (!capture_config_name(&config, (int)pid, 0, name))
-		return complain("the file's name is too long");
+		return print_message("the file's name is too long");
 	/* Blocked before the capture starts, so that each of these signals ends it properly. */
 	sigemptyset(&end);
 	sigaddset(&end, SIGINT);
@@ -163,10 +163,10 @@ int capture_control(unsigned long pid, const char *text)
 	sigprocmask(SIG_BLOCK, &end, NULL);
 	signals = signalfd(-1, &end, SFD_CLOEXEC);
 	if (signals < 0)
-		return complain(strerror(errno));
+		return print_message(strerror(errno));
 	if (capture_file_open(&file, name, error))
-		return complain(error);
-	result = control(fd, text + strcspn(text, ","), file.fd, signals);
+		return print_message(error);
+	result = run_capture(fd, text + strcspn(text, ","), file.fd, signals);
 	close(file.fd);
 	close(signals);
 	return result;

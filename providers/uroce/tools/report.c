@@ -90,7 +90,7 @@ static void table_workers(FILE *out, const struct snapshot *snapshot, bool all)
 	}
 }
 
-static void heard_text(const struct uroce_abi_stat_qp *qp, char text[16])
+static void format_peer_credits(const struct uroce_abi_stat_qp *qp, char text[16])
 {
 	if (qp->unlimited)
 		snprintf(text, 16, "unlimited");
@@ -103,11 +103,11 @@ static void heard_text(const struct uroce_abi_stat_qp *qp, char text[16])
 static void table_qp(FILE *out, const struct snapshot *snapshot, const struct uroce_abi_stat_qp *qp,
 		     bool all)
 {
-	char address[INET6_ADDRSTRLEN], heard[16];
+	char address[INET6_ADDRSTRLEN], credits[16];
 	uint32_t count;
 	const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
 
-	heard_text(qp, heard);
+	format_peer_credits(qp, credits);
 	fprintf(out, "  QP 0x%06x  %.16s %.16s  %.64s -> QP 0x%06x at %s  mtu %u%s\n", qp->qpn,
 		qp->type, qp->state, qp->device, qp->dest_qpn, address_text(qp->dgid, address),
 		qp->mtu, qp->shared_memory ? "  shared memory" : "");
@@ -115,7 +115,7 @@ static void table_qp(FILE *out, const struct snapshot *snapshot, const struct ur
 		qp->unacked_psn, qp->expected_psn);
 	fprintf(out,
 		"     credits  SSN %u/%u  LSN %u  heard %s | MSN %u  advertised %u  free now %u\n",
-		qp->sent_ssn, qp->ssn, qp->lsn, heard, qp->msn, qp->credits_advertised,
+		qp->sent_ssn, qp->ssn, qp->lsn, credits, qp->msn, qp->credits_advertised,
 		qp->credits_now);
 	fprintf(out,
 		"     queues   send %u  receive %u  in flight %u of %u packets  reads %u  "
@@ -139,8 +139,8 @@ static const struct uroce_abi_stat_qp *find_qp(const struct snapshot *snapshot, 
 }
 
 /* Returns true if the peer claims to report credits, but does not (rule C19). */
-static bool peer_breaks_word(const struct uroce_abi_stat_connection *connection,
-			     const struct uroce_abi_stat_qp *qp)
+static bool peer_credits_mismatch(const struct uroce_abi_stat_connection *connection,
+				  const struct uroce_abi_stat_qp *qp)
 {
 	return connection->peer_flow_control && qp && qp->unlimited;
 }
@@ -150,14 +150,14 @@ static void table_flow_control(FILE *out, const struct snapshot *snapshot,
 			       const struct uroce_abi_stat_connection *connection)
 {
 	const struct uroce_abi_stat_qp *qp = find_qp(snapshot, connection->local_qpn);
-	char heard[16] = "no queue pair";
+	char credits[16] = "no queue pair";
 
 	if (qp)
-		heard_text(qp, heard);
+		format_peer_credits(qp, credits);
 	fprintf(out, "     reports credits: this side %s, the peer %s (its AETHs: %s)%s\n",
 		connection->flow_control ? "yes" : "no",
-		connection->peer_flow_control ? "yes" : "no", heard,
-		peer_breaks_word(connection, qp) ? "  MISMATCH" : "");
+		connection->peer_flow_control ? "yes" : "no", credits,
+		peer_credits_mismatch(connection, qp) ? "  MISMATCH" : "");
 	fprintf(out, "     private data: %u bytes sent, %u received\n", connection->private_length,
 		connection->peer_private_length);
 }
@@ -401,7 +401,7 @@ static void json_connection(FILE *out, const struct snapshot *snapshot,
 		c->peer_private_length);
 	fprintf(out, "\"flow_control\":%s,\"peer_flow_control\":%s,\"mismatch\":%s",
 		c->flow_control ? "true" : "false", c->peer_flow_control ? "true" : "false",
-		peer_breaks_word(c, find_qp(snapshot, c->local_qpn)) ? "true" : "false");
+		peer_credits_mismatch(c, find_qp(snapshot, c->local_qpn)) ? "true" : "false");
 }
 
 static void json_messages(FILE *out, const struct snapshot *snapshot)

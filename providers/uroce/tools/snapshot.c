@@ -13,21 +13,21 @@
 
 #include "link/passing.h"
 
-#define ANSWER_SECONDS 2
+#define REPLY_TIMEOUT_SECONDS 2
 
-int snapshot_ask(struct link_guest *broker, uint32_t slot, enum uroce_abi_message message)
+int snapshot_request(struct link_guest *broker, uint32_t slot, enum uroce_abi_message message)
 {
-	const struct uroce_abi_header question = { .message = message,
-						   .version = UROCE_ABI_VERSION };
-	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	const struct uroce_abi_header request = { .message = message,
+						  .version = UROCE_ABI_VERSION };
+	struct timeval timeout = { .tv_sec = REPLY_TIMEOUT_SECONDS };
 	int result, fd = link_guest_visit(broker, slot);
 
 	if (fd < 0)
 		return fd;
 	fcntl(fd, F_SETFL, 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (send(fd, &question, sizeof(question), MSG_NOSIGNAL) >= 0)
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) >= 0)
 		return fd;
 	result = errno == EPIPE ? -ENOENT : -errno;
 	close(fd);
@@ -55,7 +55,7 @@ static int receive_file(int fd, uint64_t *bytes)
 }
 
 /* Checks, once, that every record lies within the file and has a complete header. */
-static bool records_are_sound(const struct snapshot *snapshot)
+static bool records_valid(const struct snapshot *snapshot)
 {
 	size_t at = 0;
 
@@ -74,7 +74,7 @@ static bool records_are_sound(const struct snapshot *snapshot)
 const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, uint32_t kind,
 					     const struct uroce_abi_record *previous)
 {
-	static const uint32_t least[] = {
+	static const uint32_t min_bytes[] = {
 		[UROCE_ABI_RECORD_PROCESS] = sizeof(struct uroce_abi_stat_process),
 		[UROCE_ABI_RECORD_DEVICE] = sizeof(struct uroce_abi_stat_device),
 		[UROCE_ABI_RECORD_QP] = sizeof(struct uroce_abi_stat_qp),
@@ -93,7 +93,7 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 			(const struct uroce_abi_record *)(snapshot->bytes + at);
 
 		if (record->kind == kind &&
-		    (kind > UROCE_ABI_RECORD_WORKER || record->bytes >= least[kind]))
+		    (kind > UROCE_ABI_RECORD_WORKER || record->bytes >= min_bytes[kind]))
 			return record;
 		at += record->bytes;
 	}
@@ -151,7 +151,7 @@ static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
 		return -errno;
 	}
 	snapshot->length = bytes;
-	if (!records_are_sound(snapshot) || !index_records(snapshot)) {
+	if (!records_valid(snapshot) || !index_records(snapshot)) {
 		snapshot_free(snapshot);
 		return -EPROTO;
 	}
@@ -161,7 +161,7 @@ static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
 int snapshot_fetch(struct link_guest *broker, uint32_t slot, struct snapshot *snapshot)
 {
 	uint64_t bytes = 0;
-	int file, result, fd = snapshot_ask(broker, slot, UROCE_ABI_STAT_REQUEST);
+	int file, result, fd = snapshot_request(broker, slot, UROCE_ABI_STAT_REQUEST);
 
 	memset(snapshot, 0, sizeof(*snapshot));
 	if (fd < 0)
@@ -182,8 +182,8 @@ void snapshot_free(struct snapshot *snapshot)
 	memset(snapshot, 0, sizeof(*snapshot));
 }
 
-static uint32_t counters_behind(const struct snapshot *snapshot,
-				const struct uroce_abi_record *record, size_t head, uint32_t said)
+static uint32_t limit_counters(const struct snapshot *snapshot,
+			       const struct uroce_abi_record *record, size_t head, uint32_t said)
 {
 	uint32_t count = (record->bytes - (uint32_t)head) / (uint32_t)sizeof(uint64_t);
 
@@ -195,7 +195,7 @@ static uint32_t counters_behind(const struct snapshot *snapshot,
 const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
 				     const struct uroce_abi_stat_qp *qp, uint32_t *count)
 {
-	*count = counters_behind(snapshot, &qp->record, sizeof(*qp), qp->counters);
+	*count = limit_counters(snapshot, &qp->record, sizeof(*qp), qp->counters);
 	return (const uint64_t *)(qp + 1);
 }
 
@@ -203,7 +203,7 @@ const uint64_t *snapshot_device_counters(const struct snapshot *snapshot,
 					 const struct uroce_abi_stat_device *device,
 					 uint32_t *count)
 {
-	*count = counters_behind(snapshot, &device->record, sizeof(*device), device->counters);
+	*count = limit_counters(snapshot, &device->record, sizeof(*device), device->counters);
 	return (const uint64_t *)(device + 1);
 }
 

@@ -26,9 +26,10 @@ struct snapshot {
 
 /*
  * Sends message to the owner of a slot.  Returns a connected socket, whose send and receive
- * timeouts are ANSWER_SECONDS, or a negative errno as snapshot_fetch() does.  The caller closes it.
+ * timeouts are REPLY_TIMEOUT_SECONDS, or a negative errno as snapshot_fetch() does.  The caller
+ * closes it.
  */
-int snapshot_ask(struct link_guest *broker, uint32_t slot, enum uroce_abi_message message);
+int snapshot_request(struct link_guest *broker, uint32_t slot, enum uroce_abi_message message);
 /*
  * Requests the snapshot of the owner of a slot.  Returns 0 or a negative errno: -ENOENT if the slot
  * has no owner or belongs to a further worker of a process; -EPROTO if the reply is invalid;

@@ -44,7 +44,7 @@ static bool parse_seconds(const char *text, double *seconds)
 }
 
 /* Returns 0 to continue, else the exit code plus one. */
-static int parse(int argc, char **argv, struct options *options)
+static int parse_args(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
 		{ "json", no_argument, NULL, 'j' },
@@ -106,7 +106,7 @@ struct view {
 };
 
 /* Callback of link_guest_each(); returns false to continue. */
-static bool show_one(void *arg, uint32_t slot)
+static bool show_process(void *arg, uint32_t slot)
 {
 	struct view *view = arg;
 	const struct options *options = view->options;
@@ -136,7 +136,7 @@ static bool show_one(void *arg, uint32_t slot)
 }
 
 /* Shows all processes once.  Without a broker there are none. */
-static void show(struct view *view)
+static void show_processes(struct view *view)
 {
 	int result = link_guest_open(&view->broker);
 
@@ -144,7 +144,7 @@ static void show(struct view *view)
 	if (view->options->json)
 		putchar('[');
 	if (!result) {
-		link_guest_each(&view->broker, show_one, view);
+		link_guest_each(&view->broker, show_process, view);
 		link_guest_close(&view->broker);
 	} else if (result != -ENOENT) {
 		fprintf(stderr, "uroce-stat: uroce-broker does not answer: %s\n",
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	struct options options = { .seconds = 1 };
 	struct view view = { .options = &options };
 	bool found = false;
-	int result = parse(argc, argv, &options);
+	int result = parse_args(argc, argv, &options);
 
 	if (result > 0)
 		return result - 1;
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 	for (;;) {
 		if (options.watch && !options.json && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[2J", stdout);
-		show(&view);
+		show_processes(&view);
 		found = found || view.shown > 0;
 		if (view.shown == 0 && !options.json)
 			puts(options.pid ? "uroce-stat: no uroce process of yours has this number"

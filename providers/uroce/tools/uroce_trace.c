@@ -12,7 +12,7 @@
 #define QPN_MAX 0xffffffu
 
 enum exit_code {
-	EXIT_RIGHT = 0,
+	EXIT_OK = 0,
 	EXIT_UNREADABLE = 1, /* or the result could not be written or drawn */
 	EXIT_USAGE = 2,
 	EXIT_EMPTY = 3, /* no RoCEv2 packet in the file */
@@ -60,15 +60,15 @@ static bool parse_qpn(const char *text, uint32_t *qpn)
 	return end != text && *end == '\0' && *text != '-' && value <= QPN_MAX;
 }
 
-static bool refuse(const char *name, const char *text, const char *why)
+static bool reject_option(const char *name, const char *text, const char *why)
 {
 	fprintf(stderr, "uroce-trace: %s %s: %s\n", name, text, why);
 	return false;
 }
 
-static bool take(struct options *options, int letter)
+static bool parse_option(struct options *options, int c)
 {
-	switch (letter) {
+	switch (c) {
 	case 's':
 		options->summary = true;
 		return true;
@@ -81,16 +81,16 @@ static bool take(struct options *options, int letter)
 	case 'p':
 		options->plot = optarg;
 		return plot_name_known(optarg) ||
-		       refuse("--plot", optarg, "not a .png, .svg, .pdf or .gp file");
+		       reject_option("--plot", optarg, "not a .png, .svg, .pdf or .gp file");
 	case 'q':
 		return parse_qpn(optarg, &options->trace.qpn) ||
-		       refuse("--qp", optarg, "not the number of a queue pair");
+		       reject_option("--qp", optarg, "not the number of a queue pair");
 	case 'f':
 		return parse_seconds(optarg, &options->range.from) ||
-		       refuse("--from", optarg, "not a time in seconds");
+		       reject_option("--from", optarg, "not a time in seconds");
 	case 'T':
 		return parse_seconds(optarg, &options->range.to) ||
-		       refuse("--to", optarg, "not a time in seconds");
+		       reject_option("--to", optarg, "not a time in seconds");
 	default:
 		fputs(usage, stderr);
 		return false;
@@ -98,7 +98,7 @@ static bool take(struct options *options, int letter)
 }
 
 /* Returns -1 to continue, else the exit code. */
-static int parse(int argc, char **argv, struct options *options)
+static int parse_args(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
 		{ "summary", no_argument, NULL, 's' },	{ "json", no_argument, NULL, 'j' },
@@ -107,18 +107,18 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "to", required_argument, NULL, 'T' }, { "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },	{ NULL, 0, NULL, 0 },
 	};
-	int letter;
+	int c;
 
-	while ((letter = getopt_long(argc, argv, "sjtp:q:h", names, NULL)) != -1) {
-		if (letter == 'h') {
+	while ((c = getopt_long(argc, argv, "sjtp:q:h", names, NULL)) != -1) {
+		if (c == 'h') {
 			fputs(usage, stdout);
-			return EXIT_RIGHT;
+			return EXIT_OK;
 		}
-		if (letter == 'V') {
+		if (c == 'V') {
 			puts("uroce-trace " UROCE_VERSION);
-			return EXIT_RIGHT;
+			return EXIT_OK;
 		}
-		if (!take(options, letter))
+		if (!parse_option(options, c))
 			return EXIT_USAGE;
 	}
 	if (optind + 1 != argc || options->json + options->timeline > 1 ||
@@ -133,7 +133,7 @@ static int parse(int argc, char **argv, struct options *options)
 	return -1;
 }
 
-static int show(const struct options *options, struct trace *trace)
+static int write_reports(const struct options *options, struct trace *trace)
 {
 	int result = 0;
 
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 {
 	static struct trace trace;
 	struct options options = { .range = { 0, -1 }, .trace = { .qpn = UINT32_MAX } };
-	int code = parse(argc, argv, &options);
+	int code = parse_args(argc, argv, &options);
 	char error[512];
 	int read;
 
@@ -169,9 +169,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "uroce-trace: %s: %s\n", options.path, error);
 	code = EXIT_UNREADABLE;
 	if (read == 0 || trace.totals.roce > 0)
-		code = show(&options, &trace) || read < 0 ? EXIT_UNREADABLE
-		       : trace.totals.roce		  ? EXIT_RIGHT
-							  : EXIT_EMPTY;
+		code = write_reports(&options, &trace) || read < 0 ? EXIT_UNREADABLE
+		       : trace.totals.roce			   ? EXIT_OK
+								   : EXIT_EMPTY;
 	if (code == EXIT_EMPTY)
 		fprintf(stderr, "uroce-trace: %s: no packet of RoCEv2 (UDP port %d)\n",
 			options.path, WIRE_UDP_PORT);

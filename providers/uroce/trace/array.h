@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static inline void *array_or_end(void *items)
+static inline void *array_check_memory(void *items)
 {
 	if (items)
 		return items;
@@ -20,9 +20,9 @@ static inline void *array_or_end(void *items)
 }
 
 /* Returns count zeroed elements of size bytes. */
-static inline void *array_zeroed(size_t count, size_t size)
+static inline void *array_calloc(size_t count, size_t size)
 {
-	return array_or_end(calloc(count, size));
+	return array_check_memory(calloc(count, size));
 }
 
 /*
@@ -36,7 +36,7 @@ static inline void *array_grow(void *items, size_t count, size_t *room, size_t s
 	if (count < *room)
 		return items;
 	*room = more;
-	return array_or_end(more <= SIZE_MAX / size ? realloc(items, more * size) : NULL);
+	return array_check_memory(more <= SIZE_MAX / size ? realloc(items, more * size) : NULL);
 }
 
 /*

@@ -5,8 +5,8 @@
 
 #include "wire/bytes.h"
 
-#define SHORTEST_PACKET (WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
-#define FNV_START 0xcbf29ce484222325u
+#define MIN_PACKET_BYTES (WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
+#define FNV_OFFSET_BASIS 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 /*
  * Number of hashed bytes at the start of a packet, which include the headers; the ICRC, also
@@ -35,12 +35,12 @@ static struct piece piece_at(const struct frame *frame, uint32_t at, uint32_t si
 	};
 }
 
-static bool is_whole(const struct piece *piece)
+static bool is_complete(const struct piece *piece)
 {
 	return piece->captured == piece->length;
 }
 
-static bool icrc_is_right(const struct frame *frame, const struct piece *piece)
+static bool icrc_is_correct(const struct frame *frame, const struct piece *piece)
 {
 	uint16_t id = piece->ip_id;
 
@@ -48,11 +48,11 @@ static bool icrc_is_right(const struct frame *frame, const struct piece *piece)
 }
 
 /* Parses a packet: the headers, as wire_parse() does; the payload may be truncated. */
-static enum wire_error parse(const struct piece *piece, struct wire_packet *packet)
+static enum wire_error parse_piece(const struct piece *piece, struct wire_packet *packet)
 {
 	unsigned int headers;
 
-	if (piece->captured < WIRE_BTH_BYTES || piece->length < SHORTEST_PACKET)
+	if (piece->captured < WIRE_BTH_BYTES || piece->length < MIN_PACKET_BYTES)
 		return WIRE_TOO_SHORT;
 	headers = wire_op_header_length(piece->bytes[0]);
 	if (headers > piece->captured)
@@ -71,7 +71,7 @@ static bool may_follow(const uint8_t *first, const uint8_t *here)
 }
 
 /* Returns true if the first size bytes are a valid packet and another one may follow. */
-static bool may_be_cut(const struct frame *frame, uint32_t size)
+static bool is_valid_split(const struct frame *frame, uint32_t size)
 {
 	struct piece first = piece_at(frame, 0, size, 0);
 	struct wire_packet packet;
@@ -79,23 +79,23 @@ static bool may_be_cut(const struct frame *frame, uint32_t size)
 	if (frame->captured < size + WIRE_BTH_BYTES ||
 	    !may_follow(frame->bytes, frame->bytes + size))
 		return false;
-	return parse(&first, &packet) == WIRE_OK && icrc_is_right(frame, &first);
+	return parse_piece(&first, &packet) == WIRE_OK && icrc_is_correct(frame, &first);
 }
 
 /* Returns the length of a burst's packets, of a single packet's datagram, or 0 if unknown. */
-static uint32_t packet_size(const struct frame *frame)
+static uint32_t find_packet_length(const struct frame *frame)
 {
 	struct piece all = piece_at(frame, 0, frame->length, 0);
-	uint32_t most = frame->length - SHORTEST_PACKET;
+	uint32_t max = frame->length - MIN_PACKET_BYTES;
 	struct wire_packet packet;
 
-	if (frame->length <= WIRE_MAX_PACKET_BYTES && parse(&all, &packet) == WIRE_OK &&
-	    (!is_whole(&all) || icrc_is_right(frame, &all)))
+	if (frame->length <= WIRE_MAX_PACKET_BYTES && parse_piece(&all, &packet) == WIRE_OK &&
+	    (!is_complete(&all) || icrc_is_correct(frame, &all)))
 		return frame->length;
-	if (most > WIRE_MAX_PACKET_BYTES)
-		most = WIRE_MAX_PACKET_BYTES;
-	for (uint32_t size = SHORTEST_PACKET; size <= most; size += 4)
-		if (may_be_cut(frame, size))
+	if (max > WIRE_MAX_PACKET_BYTES)
+		max = WIRE_MAX_PACKET_BYTES;
+	for (uint32_t size = MIN_PACKET_BYTES; size <= max; size += 4)
+		if (is_valid_split(frame, size))
 			return size;
 	/* One packet, corrupted or with an IPv4 identification that breaks the sequence. */
 	return frame->length <= WIRE_MAX_PACKET_BYTES ? frame->length : 0;
@@ -113,20 +113,20 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
 static uint64_t hash_piece(const struct frame *frame, const struct piece *piece)
 {
 	uint32_t head = piece->captured < HASHED_BYTES ? piece->captured : HASHED_BYTES;
-	uint64_t hash = hash_bytes(FNV_START, frame->path.src, sizeof(frame->path.src));
+	uint64_t hash = hash_bytes(FNV_OFFSET_BASIS, frame->path.src, sizeof(frame->path.src));
 
 	hash = hash_bytes(hash, frame->path.dst, sizeof(frame->path.dst));
 	hash = hash_bytes(hash, &frame->path.src_port, sizeof(frame->path.src_port));
 	hash = hash_bytes(hash, &piece->ip_id, sizeof(piece->ip_id));
 	hash = hash_bytes(hash, piece->bytes, head);
-	if (is_whole(piece))
+	if (is_complete(piece))
 		hash = hash_bytes(hash, piece->bytes + piece->length - WIRE_ICRC_BYTES,
 				  WIRE_ICRC_BYTES);
 	return hash;
 }
 
-static void finish(const struct frame *frame, const struct piece *piece, unsigned int part,
-		   struct burst_packet *packet)
+static void fill_packet(const struct frame *frame, const struct piece *piece, unsigned int part,
+			struct burst_packet *packet)
 {
 	uint32_t headers = (uint32_t)(packet->wire.payload - piece->bytes);
 	uint32_t there = piece->captured > headers ? piece->captured - headers : 0;
@@ -136,8 +136,8 @@ static void finish(const struct frame *frame, const struct piece *piece, unsigne
 	packet->captured =
 		there < packet->wire.payload_length ? there : packet->wire.payload_length;
 	packet->hash = hash_piece(frame, piece);
-	packet->icrc_unchecked = !is_whole(piece);
-	if (is_whole(piece))
+	packet->icrc_unchecked = !is_complete(piece);
+	if (is_complete(piece))
 		verdict = wire_icrc_check(&frame->path, &id, piece->bytes, piece->length);
 	/*
 	 * The identifications of packets joined by GRO are unknown; wire_icrc_check() tries to
@@ -151,7 +151,7 @@ unsigned int burst_split(const struct frame *frame,
 				      unsigned int part),
 			 void *context, enum wire_error *error, bool *lost)
 {
-	uint32_t size = packet_size(frame);
+	uint32_t size = find_packet_length(frame);
 	unsigned int part = 0;
 
 	*lost = false;
@@ -165,12 +165,12 @@ unsigned int burst_split(const struct frame *frame,
 		struct piece piece = piece_at(frame, at, size, part);
 		struct burst_packet packet;
 
-		*error = parse(&piece, &packet.wire);
+		*error = parse_piece(&piece, &packet.wire);
 		if (*error != WIRE_OK) {
 			*lost = part > 0;
 			break;
 		}
-		finish(frame, &piece, part, &packet);
+		fill_packet(frame, &piece, part, &packet);
 		each(context, &packet, part);
 	}
 	return part;

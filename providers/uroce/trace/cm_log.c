@@ -6,14 +6,14 @@
 
 #include "array.h"
 
-#define SMALLEST_MTU 256u
+#define MIN_MTU 256u
 /* Maximum number of REQs searched for a reply: bounds the time if a file has only REQs. */
-#define LOOK_BACK 4096
+#define SEARCH_MAX 4096
 
-static struct cm_connection *find(struct cm_log *log, const uint8_t active[16],
-				  const uint8_t passive[16], uint32_t active_id)
+static struct cm_connection *find_connection(struct cm_log *log, const uint8_t active[16],
+					     const uint8_t passive[16], uint32_t active_id)
 {
-	size_t end = log->count > LOOK_BACK ? log->count - LOOK_BACK : 0;
+	size_t end = log->count > SEARCH_MAX ? log->count - SEARCH_MAX : 0;
 
 	for (size_t i = log->count; i > end; i--) {
 		struct cm_connection *connection = &log->items[i - 1];
@@ -29,7 +29,7 @@ static struct cm_connection *find(struct cm_log *log, const uint8_t active[16],
 static struct cm_connection *add_req(struct cm_log *log, const uint8_t src[16],
 				     const uint8_t dst[16], const struct mad_req *req)
 {
-	struct cm_connection *connection = find(log, src, dst, req->local_id);
+	struct cm_connection *connection = find_connection(log, src, dst, req->local_id);
 
 	/* A retry of the REQ; a reused ID comes with another QP or PSN. */
 	if (connection && connection->active.qpn == req->local_qpn &&
@@ -47,7 +47,7 @@ static struct cm_connection *add_req(struct cm_log *log, const uint8_t src[16],
 	connection->active.flow_control = req->flow_control;
 	connection->active.srq = req->srq;
 	if (req->path_mtu >= 1 && req->path_mtu <= 5)
-		connection->mtu = SMALLEST_MTU << (req->path_mtu - 1);
+		connection->mtu = MIN_MTU << (req->path_mtu - 1);
 	connection->service_id = req->service_id;
 	connection->transport = req->transport;
 	return connection;
@@ -56,7 +56,7 @@ static struct cm_connection *add_req(struct cm_log *log, const uint8_t src[16],
 static struct cm_connection *add_rep(struct cm_log *log, const uint8_t src[16],
 				     const uint8_t dst[16], const struct mad_rep *rep)
 {
-	struct cm_connection *connection = find(log, dst, src, rep->remote_id);
+	struct cm_connection *connection = find_connection(log, dst, src, rep->remote_id);
 
 	if (!connection || connection->accepted)
 		return NULL;
@@ -74,7 +74,7 @@ static struct cm_connection *add_rep(struct cm_log *log, const uint8_t src[16],
 static void add_rej(struct cm_log *log, const uint8_t src[16], const uint8_t dst[16],
 		    const struct mad_rej *rej)
 {
-	struct cm_connection *connection = find(log, dst, src, rej->remote_id);
+	struct cm_connection *connection = find_connection(log, dst, src, rej->remote_id);
 
 	if (!connection)
 		return;

@@ -12,25 +12,25 @@ static const struct cm_connection *find_cm(const struct trace *trace, const stru
 {
 	for (size_t i = 0; i < trace->cm.count; i++) {
 		const struct cm_connection *cm = &trace->cm.items[i];
-		bool there = memcmp(flow->src, cm->active.address, 16) == 0 &&
-			     flow->dst_qpn == cm->passive.qpn && flow->src_qpn == cm->active.qpn;
-		bool back = memcmp(flow->src, cm->passive.address, 16) == 0 &&
-			    flow->dst_qpn == cm->active.qpn && flow->src_qpn == cm->passive.qpn;
+		bool forward = memcmp(flow->src, cm->active.address, 16) == 0 &&
+			       flow->dst_qpn == cm->passive.qpn && flow->src_qpn == cm->active.qpn;
+		bool backward = memcmp(flow->src, cm->passive.address, 16) == 0 &&
+				flow->dst_qpn == cm->active.qpn && flow->src_qpn == cm->passive.qpn;
 
-		if (cm->accepted && (there || back))
+		if (cm->accepted && (forward || backward))
 			return cm;
 	}
 	return NULL;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
 
-static struct stream_facts facts_of(const struct trace *trace,
-				    const struct trace_connection *connection, int side,
-				    const struct trace_options *options)
+static struct stream_facts get_params(const struct trace *trace,
+				      const struct trace_connection *connection, int side,
+				      const struct trace_options *options)
 {
 	const struct cm_connection *cm = connection->cm;
 	struct stream_facts facts = { .read_depth = UINT32_MAX,
@@ -50,13 +50,13 @@ static struct stream_facts facts_of(const struct trace *trace,
 		facts.start_is_known = true;
 		facts.start = peer->psn;
 		/* REP responds to the values requested by REQ; the smaller ones apply. */
-		facts.read_depth = smaller(self->initiator_depth, peer->responder_resources);
+		facts.read_depth = min_u32(self->initiator_depth, peer->responder_resources);
 	}
 	return facts;
 }
 
 /* Checks the rules that apply to any packet (S14, S15). */
-static void check_packets(struct trace *trace)
+static void check_sender_rules(struct trace *trace)
 {
 	for (size_t i = 0; i < trace->packets.count; i++) {
 		const struct trace_packet *packet = &trace->packets.items[i];
@@ -89,24 +89,24 @@ static void count_packets(struct trace *trace)
 	}
 }
 
-static bool is_wanted(const struct flow *flow, const struct trace_options *options)
+static bool is_selected(const struct flow *flow, const struct trace_options *options)
 {
 	return options->qpn == UINT32_MAX || flow->dst_qpn == options->qpn ||
 	       flow->src_qpn == options->qpn;
 }
 
 /* Connection and side to which the packets of a flow belong. */
-struct place {
+struct flow_role {
 	uint32_t connection;
 	int side;
 };
 
-static struct place *make_connections(struct trace *trace, const enum pairing_by *by,
-				      const struct trace_options *options)
+static struct flow_role *create_connections(struct trace *trace, const enum pairing_by *by,
+					    const struct trace_options *options)
 {
-	struct place *places = calloc(trace->flows.count + 1, sizeof(*places));
+	struct flow_role *roles = calloc(trace->flows.count + 1, sizeof(*roles));
 
-	if (!places) {
+	if (!roles) {
 		fprintf(stderr, "uroce-trace: out of memory\n");
 		exit(1);
 	}
@@ -114,16 +114,16 @@ static struct place *make_connections(struct trace *trace, const enum pairing_by
 		const struct flow *flow = &trace->flows.items[i];
 		struct trace_connection *connection;
 
-		places[i].connection = UINT32_MAX;
-		if (!is_wanted(flow, options))
+		roles[i].connection = UINT32_MAX;
+		if (!is_selected(flow, options))
 			continue;
 		/* The connection was created with the peer flow, whose packets came first. */
 		if (flow->peer != FLOW_NONE && flow->peer < i) {
-			places[i].connection = places[flow->peer].connection;
-			places[i].side = 1;
+			roles[i].connection = roles[flow->peer].connection;
+			roles[i].side = 1;
 			continue;
 		}
-		places[i].connection = (uint32_t)trace->connections.count;
+		roles[i].connection = (uint32_t)trace->connections.count;
 		connection = array_append(&trace->connections);
 		memset(connection, 0, sizeof(*connection));
 		connection->flows[0] = i;
@@ -132,7 +132,7 @@ static struct place *make_connections(struct trace *trace, const enum pairing_by
 		connection->is_reliable = flow->service == WIRE_RC || flow->service == WIRE_XRC;
 		connection->cm = find_cm(trace, flow);
 	}
-	return places;
+	return roles;
 }
 
 static void start_streams(struct trace *trace, const struct trace_options *options)
@@ -141,7 +141,7 @@ static void start_streams(struct trace *trace, const struct trace_options *optio
 		struct trace_connection *connection = &trace->connections.items[i];
 
 		for (int side = 0; side < 2 && connection->is_reliable; side++) {
-			struct stream_facts facts = facts_of(trace, connection, side, options);
+			struct stream_facts facts = get_params(trace, connection, side, options);
 
 			stream_init(&connection->streams[side], &facts);
 		}
@@ -159,30 +159,30 @@ static int compare_packets(const void *a, const void *b)
 	return x->part < y->part ? -1 : x->part > y->part;
 }
 
-static void give_packet(struct trace *trace, const struct place *places,
-			const struct trace_packet *packet)
+static void process_packet(struct trace *trace, const struct flow_role *roles,
+			   const struct trace_packet *packet)
 {
-	const struct place *place;
+	const struct flow_role *role;
 	struct trace_connection *connection;
 
 	if (packet->flow == FLOW_NONE || packet->flags & TRACE_IGNORED)
 		return;
-	place = &places[packet->flow];
-	if (place->connection == UINT32_MAX)
+	role = &roles[packet->flow];
+	if (role->connection == UINT32_MAX)
 		return;
-	connection = &trace->connections.items[place->connection];
+	connection = &trace->connections.items[role->connection];
 	if (!connection->is_reliable)
 		return;
 	if (wire_op_is_response(packet->opcode))
-		stream_response(&connection->streams[1 - place->side], packet);
+		stream_response(&connection->streams[1 - role->side], packet);
 	else if (wire_op_is_request(packet->opcode))
-		stream_request(&connection->streams[place->side], packet);
+		stream_request(&connection->streams[role->side], packet);
 }
 
 void trace_derive(struct trace *trace, const struct trace_options *options)
 {
 	enum pairing_by *by = calloc(trace->flows.count + 1, sizeof(*by));
-	struct place *places;
+	struct flow_role *roles;
 
 	if (!by) {
 		fprintf(stderr, "uroce-trace: out of memory\n");
@@ -192,16 +192,16 @@ void trace_derive(struct trace *trace, const struct trace_options *options)
 		qsort(trace->packets.items, trace->packets.count, sizeof(*trace->packets.items),
 		      compare_packets);
 	trace->totals.copies = copies_mark(&trace->packets);
-	check_packets(trace);
+	check_sender_rules(trace);
 	count_packets(trace);
 	pairing_find(&trace->flows, &trace->cm, by);
-	places = make_connections(trace, by, options);
+	roles = create_connections(trace, by, options);
 	start_streams(trace, options);
 	for (size_t i = 0; i < trace->packets.count; i++)
-		give_packet(trace, places, &trace->packets.items[i]);
+		process_packet(trace, roles, &trace->packets.items[i]);
 	for (size_t i = 0; i < trace->connections.count; i++)
 		for (int side = 0; side < 2 && trace->connections.items[i].is_reliable; side++)
 			stream_finish(&trace->connections.items[i].streams[side]);
-	free(places);
+	free(roles);
 	free(by);
 }

@@ -12,7 +12,7 @@
  * A larger change of the PSN means another QP with the same number.  A READ of 2 GB at MTU 1024, or
  * as many packets missing in the capture, is less likely than a second run of a test.
  */
-#define NEW_START (1 << 21)
+#define NEW_CONNECTION_PSNS (1 << 21)
 
 static uint32_t hash_key(const uint8_t src[16], const uint8_t dst[16], uint32_t qpn)
 {
@@ -44,17 +44,18 @@ static uint32_t *find_bucket(struct flows *flows, const uint8_t src[16], const u
 	}
 }
 
-static bool starts_anew(const struct flow_range *range, uint32_t psn)
+static bool is_new_connection(const struct flow_range *range, uint32_t psn)
 {
-	int32_t jump = psn_diff(psn, range->last);
+	int32_t change = psn_diff(psn, range->last);
 
-	return range->packets > 0 && (jump > NEW_START || jump < -NEW_START);
+	return range->packets > 0 &&
+	       (change > NEW_CONNECTION_PSNS || change < -NEW_CONNECTION_PSNS);
 }
 
 static struct flow *new_flow(struct flows *flows, uint32_t *bucket, const struct wire_path *path,
 			     const struct wire_packet *packet)
 {
-	uint32_t older = *bucket ? *bucket - 1 : FLOW_NONE;
+	uint32_t previous = *bucket ? *bucket - 1 : FLOW_NONE;
 	struct flow *flow;
 
 	if (flows->count == FLOWS_MAX)
@@ -67,12 +68,12 @@ static struct flow *new_flow(struct flows *flows, uint32_t *bucket, const struct
 	flow->service = packet->opcode & WIRE_SERVICE_MASK;
 	flow->src_port = path->src_port;
 	flow->peer = FLOW_NONE;
-	flow->older = older;
+	flow->older = previous;
 	*bucket = (uint32_t)flows->count;
 	return flow;
 }
 
-static void count_range(struct flow_range *range, uint32_t psn, uint64_t time_ns)
+static void extend_range(struct flow_range *range, uint32_t psn, uint64_t time_ns)
 {
 	if (range->packets++ == 0) {
 		range->first = range->last = psn;
@@ -101,18 +102,19 @@ uint32_t flows_add(struct flows *flows, const struct wire_path *path,
 			     packet->opcode & WIRE_SERVICE_MASK);
 	flow = *bucket ? &flows->items[*bucket - 1] : NULL;
 	range = !flow ? NULL : response ? &flow->responses : &flow->requests;
-	if (!flow || flow->closed || (flow->service != WIRE_UD && starts_anew(range, packet->psn)))
+	if (!flow || flow->closed ||
+	    (flow->service != WIRE_UD && is_new_connection(range, packet->psn)))
 		flow = new_flow(flows, bucket, path, packet);
 	if (!flow) {
 		flows->refused++;
 		return FLOW_NONE;
 	}
-	count_range(response ? &flow->responses : &flow->requests, packet->psn, time_ns);
+	extend_range(response ? &flow->responses : &flow->requests, packet->psn, time_ns);
 	if (flow->packets++ == 0)
 		flow->begin = time_ns;
 	flow->end = time_ns;
 	flow->bytes += packet->payload_length;
-	flow->ports_differ |= flow->src_port != path->src_port;
+	flow->src_port_changed |= flow->src_port != path->src_port;
 	if (flow->mtu == 0 && position & (WIRE_FIRST | WIRE_MIDDLE))
 		flow->mtu = packet->payload_length;
 	if (flow->service == WIRE_UD)

@@ -27,26 +27,26 @@
 #define COOKED_OUTGOING 4 /* packet type in a cooked header: sent by this host */
 
 /* Offset of the EtherType and size of link headers; 0: raw IP. */
-static const struct link {
+static const struct link_header {
 	int type;
 	uint8_t ethertype_at, bytes;
-} links[] = {
+} link_headers[] = {
 	{ DLT_EN10MB, 12, 14 }, { DLT_LINUX_SLL, 14, 16 }, { DLT_LINUX_SLL2, 0, 20 },
 	{ DLT_RAW, 0, 0 },	{ DLT_IPV4, 0, 0 },	   { DLT_IPV6, 0, 0 },
 	{ DLT_NULL, 0, 4 },	{ DLT_LOOP, 0, 4 },
 };
 
-static const struct link *find_link(int type)
+static const struct link_header *find_link_header(int type)
 {
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
-		if (links[i].type == type)
-			return &links[i];
+	for (size_t i = 0; i < sizeof(link_headers) / sizeof(link_headers[0]); i++)
+		if (link_headers[i].type == type)
+			return &link_headers[i];
 	return NULL;
 }
 
 int frame_link_known(int link_type)
 {
-	return find_link(link_type) != NULL;
+	return find_link_header(link_type) != NULL;
 }
 
 static enum trace_way cooked_way(int type, const uint8_t *bytes)
@@ -63,12 +63,12 @@ static enum trace_way cooked_way(int type, const uint8_t *bytes)
 }
 
 /* The part of a frame that has not been parsed. */
-struct rest {
+struct unparsed {
 	const uint8_t *at;
 	size_t captured, length;
 };
 
-static bool pass(struct rest *rest, size_t bytes)
+static bool skip_bytes(struct unparsed *rest, size_t bytes)
 {
 	if (rest->captured < bytes || rest->length < bytes)
 		return false;
@@ -79,7 +79,7 @@ static bool pass(struct rest *rest, size_t bytes)
 }
 
 /* Limits the rest to the length in an IP or UDP header; padding may follow. */
-static bool limit(struct rest *rest, size_t bytes)
+static bool limit_length(struct unparsed *rest, size_t bytes)
 {
 	if (rest->length < bytes)
 		return false;
@@ -89,12 +89,12 @@ static bool limit(struct rest *rest, size_t bytes)
 	return true;
 }
 
-static enum frame_verdict read_ipv4(struct rest *rest, struct frame *frame)
+static enum frame_verdict read_ipv4(struct unparsed *rest, struct frame *frame)
 {
 	const uint8_t *ip = rest->at;
 	size_t header = (size_t)(ip[0] & 15) * 4;
 
-	if (header < IPV4_BYTES || !limit(rest, wire_get_be16(ip + 2)))
+	if (header < IPV4_BYTES || !limit_length(rest, wire_get_be16(ip + 2)))
 		return FRAME_BROKEN;
 	if (ip[9] != PROTOCOL_UDP)
 		return FRAME_OTHER;
@@ -108,22 +108,22 @@ static enum frame_verdict read_ipv4(struct rest *rest, struct frame *frame)
 	memcpy(frame->path.dst + 12, ip + 16, 4);
 	if (wire_get_be16(ip + 6) & IPV4_FRAGMENT)
 		return FRAME_FRAGMENT;
-	return pass(rest, header) ? FRAME_ROCE : FRAME_CUT;
+	return skip_bytes(rest, header) ? FRAME_ROCE : FRAME_CUT;
 }
 
-static enum frame_verdict read_ipv6(struct rest *rest, struct frame *frame)
+static enum frame_verdict read_ipv6(struct unparsed *rest, struct frame *frame)
 {
 	const uint8_t *ip = rest->at;
 	uint8_t next = ip[6];
 
-	if (!limit(rest, IPV6_BYTES + (size_t)wire_get_be16(ip + 4)))
+	if (!limit_length(rest, IPV6_BYTES + (size_t)wire_get_be16(ip + 4)))
 		return FRAME_BROKEN;
 	frame->path.ipv6 = true;
 	frame->path.known = 0;
 	frame->ip_id = 0;
 	memcpy(frame->path.src, ip + 8, 16);
 	memcpy(frame->path.dst, ip + 24, 16);
-	pass(rest, IPV6_BYTES);
+	skip_bytes(rest, IPV6_BYTES);
 	for (int i = 0; i < IPV6_MAX_EXTENSIONS; i++) {
 		if (next == IPV6_FRAGMENT)
 			return FRAME_FRAGMENT;
@@ -132,13 +132,13 @@ static enum frame_verdict read_ipv6(struct rest *rest, struct frame *frame)
 		if (rest->captured < 8)
 			return FRAME_CUT;
 		next = rest->at[0];
-		if (!pass(rest, ((size_t)rest->at[1] + 1) * 8))
+		if (!skip_bytes(rest, ((size_t)rest->at[1] + 1) * 8))
 			return FRAME_CUT;
 	}
 	return next == PROTOCOL_UDP ? FRAME_ROCE : FRAME_OTHER;
 }
 
-static enum frame_verdict read_udp(struct rest *rest, struct frame *frame)
+static enum frame_verdict read_udp(struct unparsed *rest, struct frame *frame)
 {
 	const uint8_t *udp = rest->at;
 	size_t length;
@@ -151,10 +151,10 @@ static enum frame_verdict read_udp(struct rest *rest, struct frame *frame)
 	if (rest->captured < UDP_BYTES)
 		return FRAME_CUT;
 	length = wire_get_be16(udp + 4);
-	if (length < UDP_BYTES || !limit(rest, length))
+	if (length < UDP_BYTES || !limit_length(rest, length))
 		return FRAME_BROKEN;
 	frame->path.src_port = wire_get_be16(udp);
-	pass(rest, UDP_BYTES);
+	skip_bytes(rest, UDP_BYTES);
 	if (rest->length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
 		return FRAME_BROKEN;
 	if (rest->captured < WIRE_BTH_BYTES)
@@ -166,12 +166,12 @@ static enum frame_verdict read_udp(struct rest *rest, struct frame *frame)
 }
 
 /* Skips the link header and VLAN tags.  Returns the IP version, or 0 if the frame is not IP. */
-static int pass_link(const struct link *link, struct rest *rest)
+static int skip_link_header(const struct link_header *link, struct unparsed *rest)
 {
 	const uint8_t *start = rest->at;
 	unsigned int type;
 
-	if (!pass(rest, link->bytes))
+	if (!skip_bytes(rest, link->bytes))
 		return 0;
 	if (link->type == DLT_EN10MB || link->type == DLT_LINUX_SLL ||
 	    link->type == DLT_LINUX_SLL2) {
@@ -179,7 +179,7 @@ static int pass_link(const struct link *link, struct rest *rest)
 		while (type == ETHERTYPE_VLAN || type == ETHERTYPE_QINQ) {
 			const uint8_t *tag = rest->at;
 
-			if (!pass(rest, VLAN_BYTES))
+			if (!skip_bytes(rest, VLAN_BYTES))
 				return 0;
 			type = wire_get_be16(tag + 2);
 		}
@@ -194,15 +194,15 @@ static int pass_link(const struct link *link, struct rest *rest)
 enum frame_verdict frame_read(int link_type, const uint8_t *bytes, size_t captured, size_t length,
 			      struct frame *frame)
 {
-	const struct link *link = find_link(link_type);
-	struct rest rest = { bytes, captured, length };
+	const struct link_header *link = find_link_header(link_type);
+	struct unparsed rest = { bytes, captured, length };
 	enum frame_verdict verdict = FRAME_OTHER;
 	int version;
 
 	if (!link || captured > length || captured < link->bytes)
 		return FRAME_OTHER;
 	frame->way = cooked_way(link_type, bytes);
-	version = pass_link(link, &rest);
+	version = skip_link_header(link, &rest);
 	if (version == 4 && rest.captured >= IPV4_BYTES)
 		verdict = read_ipv4(&rest, frame);
 	else if (version == 6 && rest.captured >= IPV6_BYTES)

@@ -17,37 +17,37 @@
 #define OPTION_BYTES 4
 #define OPTION_COMMENT 1
 #define OPTION_FLAGS 2
-#define FLAG_WAY_MASK 3
-#define FLAG_IN 1
-#define FLAG_OUT 2
-#define COMMENT_READ 16 /* enough to recognize it */
+#define FLAG_DIRECTION_MASK 3
+#define FLAG_INBOUND 1
+#define FLAG_OUTBOUND 2
+#define COMMENT_PREFIX_BYTES 16 /* enough to recognize it */
 #define FILE_BUFFER (1 << 18)
 
-static bool take(struct notes *notes, void *to, size_t bytes)
+static bool read_bytes(struct notes *notes, void *to, size_t bytes)
 {
 	return fread(to, 1, bytes, notes->file) == bytes;
 }
 
-static bool skip(struct notes *notes, size_t bytes)
+static bool skip_bytes(struct notes *notes, size_t bytes)
 {
 	uint8_t scratch[4096];
 
 	while (bytes > 0) {
-		size_t some = bytes < sizeof(scratch) ? bytes : sizeof(scratch);
+		size_t chunk = bytes < sizeof(scratch) ? bytes : sizeof(scratch);
 
-		if (!take(notes, scratch, some))
+		if (!read_bytes(notes, scratch, chunk))
 			return false;
-		bytes -= some;
+		bytes -= chunk;
 	}
 	return true;
 }
 
-static uint32_t number(const struct notes *notes, uint32_t value)
+static uint32_t host32(const struct notes *notes, uint32_t value)
 {
 	return notes->swapped ? bswap_32(value) : value;
 }
 
-static size_t padded(size_t bytes)
+static size_t padded_length(size_t bytes)
 {
 	return (bytes + 3) & ~(size_t)3;
 }
@@ -65,7 +65,7 @@ void notes_open(struct notes *notes, const char *path)
 	if (!notes->file)
 		return;
 	setvbuf(notes->file, NULL, _IOFBF, FILE_BUFFER);
-	if (!take(notes, &type, sizeof(type)) || type != SECTION) {
+	if (!read_bytes(notes, &type, sizeof(type)) || type != SECTION) {
 		notes_close(notes);
 		return;
 	}
@@ -83,28 +83,29 @@ void notes_close(struct notes *notes)
 static bool read_options(struct notes *notes, size_t bytes, struct note *note)
 {
 	while (bytes >= OPTION_BYTES) {
-		char value[COMMENT_READ] = "";
+		char value[COMMENT_PREFIX_BYTES] = "";
 		uint16_t head[2];
-		size_t length, some;
+		size_t length, chunk;
 		uint32_t flags;
 
-		if (!take(notes, head, sizeof(head)))
+		if (!read_bytes(notes, head, sizeof(head)))
 			return false;
 		bytes -= sizeof(head);
-		length = padded(notes->swapped ? bswap_16(head[1]) : head[1]);
-		some = length < sizeof(value) ? length : sizeof(value) - 1;
-		if (length > bytes || !take(notes, value, some) || !skip(notes, length - some))
+		length = padded_length(notes->swapped ? bswap_16(head[1]) : head[1]);
+		chunk = length < sizeof(value) ? length : sizeof(value) - 1;
+		if (length > bytes || !read_bytes(notes, value, chunk) ||
+		    !skip_bytes(notes, length - chunk))
 			return false;
 		bytes -= length;
 		switch (notes->swapped ? bswap_16(head[0]) : head[0]) {
 		case 0:
-			return skip(notes, bytes);
+			return skip_bytes(notes, bytes);
 		case OPTION_FLAGS:
 			memcpy(&flags, value, sizeof(flags));
-			flags = number(notes, flags) & FLAG_WAY_MASK;
-			note->way = flags == FLAG_IN	? TRACE_WAY_IN
-				    : flags == FLAG_OUT ? TRACE_WAY_OUT
-							: TRACE_WAY_UNKNOWN;
+			flags = host32(notes, flags) & FLAG_DIRECTION_MASK;
+			note->way = flags == FLAG_INBOUND    ? TRACE_WAY_IN
+				    : flags == FLAG_OUTBOUND ? TRACE_WAY_OUT
+							     : TRACE_WAY_UNKNOWN;
 			break;
 		case OPTION_COMMENT:
 			value[sizeof(value) - 1] = '\0';
@@ -113,7 +114,7 @@ static bool read_options(struct notes *notes, size_t bytes, struct note *note)
 			break;
 		}
 	}
-	return skip(notes, bytes);
+	return skip_bytes(notes, bytes);
 }
 
 /* Reads the body of a packet block and its repeated length. */
@@ -122,13 +123,13 @@ static bool read_packet(struct notes *notes, size_t body, struct note *note)
 	uint32_t head[PACKET_BYTES / 4];
 	size_t captured;
 
-	if (body < PACKET_BYTES || !take(notes, head, sizeof(head)))
+	if (body < PACKET_BYTES || !read_bytes(notes, head, sizeof(head)))
 		return false;
 	body -= PACKET_BYTES;
-	captured = padded(number(notes, head[3]));
-	if (captured > body || !skip(notes, captured))
+	captured = padded_length(host32(notes, head[3]));
+	if (captured > body || !skip_bytes(notes, captured))
 		return false;
-	return read_options(notes, body - captured, note) && skip(notes, sizeof(uint32_t));
+	return read_options(notes, body - captured, note) && skip_bytes(notes, sizeof(uint32_t));
 }
 
 /* Reads a block.  Sets *is_packet if libpcap returns a packet for it. */
@@ -137,25 +138,25 @@ static bool read_block(struct notes *notes, struct note *note, bool *is_packet)
 	uint32_t head[2], magic;
 	size_t length;
 
-	if (!take(notes, head, sizeof(head)))
+	if (!read_bytes(notes, head, sizeof(head)))
 		return false;
 	*is_packet = false;
 	if (head[0] == SECTION) {
-		if (!take(notes, &magic, sizeof(magic)))
+		if (!read_bytes(notes, &magic, sizeof(magic)))
 			return false;
 		notes->swapped = magic != BYTE_ORDER_MAGIC;
-		length = number(notes, head[1]);
+		length = host32(notes, head[1]);
 		return length >= BLOCK_BYTES + sizeof(magic) && length <= BLOCK_MAX &&
-		       skip(notes, length - sizeof(head) - sizeof(magic));
+		       skip_bytes(notes, length - sizeof(head) - sizeof(magic));
 	}
-	length = number(notes, head[1]);
+	length = host32(notes, head[1]);
 	if (length < BLOCK_BYTES || length > BLOCK_MAX)
 		return false;
-	head[0] = number(notes, head[0]);
+	head[0] = host32(notes, head[0]);
 	*is_packet = head[0] == PACKET || head[0] == PACKET_SIMPLE || head[0] == PACKET_OLD;
 	if (head[0] == PACKET)
 		return read_packet(notes, length - BLOCK_BYTES, note);
-	return skip(notes, length - sizeof(head));
+	return skip_bytes(notes, length - sizeof(head));
 }
 
 struct note notes_next(struct notes *notes)

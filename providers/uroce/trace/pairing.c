@@ -8,14 +8,14 @@
 
 #define PORT_BASE 0xc000u
 /* How far responses may be ahead of requests: two captures merged with different clocks. */
-#define REQUEST_AHEAD 256
+#define RESPONSE_AHEAD_MAX 256
 
-enum score {
+enum pair_score {
 	SCORE_IMPOSSIBLE = -1,
-	SCORE_PORT = 1,	   /* the same source port */
-	SCORE_FORMULA = 4, /* and it is derived from both QP numbers */
-	SCORE_PSN = 8,	   /* for each direction with requests that the responses match */
-	SCORE_ENOUGH = SCORE_FORMULA,
+	SCORE_PORT = 1,	     /* the same source port */
+	SCORE_PORT_HASH = 4, /* and it is derived from both QP numbers */
+	SCORE_PSN = 8,	     /* for each direction with requests that the responses match */
+	SCORE_ENOUGH = SCORE_PORT_HASH,
 };
 
 const char *pairing_name(enum pairing_by by)
@@ -34,7 +34,7 @@ const char *pairing_name(enum pairing_by by)
  * Returns the source port that rxe and uroce derive from the QP numbers, for connections set up
  * without the CM.
  */
-static uint16_t formula_port(uint32_t one, uint32_t other)
+static uint16_t hashed_src_port(uint32_t one, uint32_t other)
 {
 	uint64_t value = (uint64_t)one * other;
 	uint32_t label;
@@ -50,40 +50,41 @@ static uint16_t formula_port(uint32_t one, uint32_t other)
  * be for a request before the capture, or carry initial credits (rule C9).  The last one is at most
  * for the last request, which may be a READ with many responses.
  */
-static int score_psns(const struct flow *asking, const struct flow *answering)
+static int score_psns(const struct flow *requester, const struct flow *responder)
 {
-	const struct flow_range *requests = &asking->requests, *responses = &answering->responses;
+	const struct flow_range *requests = &requester->requests,
+				*responses = &responder->responses;
 	int32_t length = psn_diff(requests->last, requests->first);
 
 	if (responses->packets == 0 || requests->packets == 0)
 		return 0;
 	if (psn_diff(responses->last, requests->first) < -1 ||
-	    psn_diff(responses->first, requests->first) > length + REQUEST_AHEAD)
+	    psn_diff(responses->first, requests->first) > length + RESPONSE_AHEAD_MAX)
 		return SCORE_IMPOSSIBLE;
 	return SCORE_PSN;
 }
 
-static int score(const struct flow *a, const struct flow *b)
+static int score_pair(const struct flow *a, const struct flow *b)
 {
-	int there = score_psns(a, b), back = score_psns(b, a);
+	int forward = score_psns(a, b), backward = score_psns(b, a);
 	int sum;
 
-	if (a->service != b->service || a->service == WIRE_UD || there < 0 || back < 0)
+	if (a->service != b->service || a->service == WIRE_UD || forward < 0 || backward < 0)
 		return SCORE_IMPOSSIBLE;
 	/* One ended before the other began: different connections. */
 	if ((a->closed && a->end < b->begin) || (b->closed && b->end < a->begin))
 		return SCORE_IMPOSSIBLE;
-	sum = there + back;
+	sum = forward + backward;
 	if (a->src_port == b->src_port) {
 		sum += SCORE_PORT;
-		if (a->src_port == formula_port(a->dst_qpn, b->dst_qpn))
-			sum += SCORE_FORMULA;
+		if (a->src_port == hashed_src_port(a->dst_qpn, b->dst_qpn))
+			sum += SCORE_PORT_HASH;
 	}
 	return sum;
 }
 
-static void join(struct flows *flows, uint32_t a, uint32_t b, enum pairing_by how,
-		 enum pairing_by *by)
+static void pair_flows(struct flows *flows, uint32_t a, uint32_t b, enum pairing_by how,
+		       enum pairing_by *by)
 {
 	flows->items[a].peer = b;
 	flows->items[b].peer = a;
@@ -98,8 +99,8 @@ static bool is_opposite(const struct flow *a, const struct flow *b)
 }
 
 /* Returns the first unpaired flow between two addresses to a QP; reused QP numbers come later. */
-static uint32_t find(const struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
-		     uint32_t qpn)
+static uint32_t find_unpaired(const struct flows *flows, const uint8_t src[16],
+			      const uint8_t dst[16], uint32_t qpn)
 {
 	for (uint32_t i = 0; i < flows->count; i++) {
 		const struct flow *flow = &flows->items[i];
@@ -111,36 +112,36 @@ static uint32_t find(const struct flows *flows, const uint8_t src[16], const uin
 	return FLOW_NONE;
 }
 
-static void join_by_cm(struct flows *flows, const struct cm_log *log, enum pairing_by *by)
+static void pair_by_cm(struct flows *flows, const struct cm_log *log, enum pairing_by *by)
 {
 	size_t count = log->count < FLOWS_MAX ? log->count : FLOWS_MAX;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct cm_side *active = &log->items[i].active;
 		const struct cm_side *passive = &log->items[i].passive;
-		uint32_t there, back;
+		uint32_t forward, backward;
 
 		if (!log->items[i].accepted)
 			continue;
-		there = find(flows, active->address, passive->address, passive->qpn);
-		back = find(flows, passive->address, active->address, active->qpn);
-		if (there != FLOW_NONE)
-			flows->items[there].src_qpn = active->qpn;
-		if (back != FLOW_NONE)
-			flows->items[back].src_qpn = passive->qpn;
+		forward = find_unpaired(flows, active->address, passive->address, passive->qpn);
+		backward = find_unpaired(flows, passive->address, active->address, active->qpn);
+		if (forward != FLOW_NONE)
+			flows->items[forward].src_qpn = active->qpn;
+		if (backward != FLOW_NONE)
+			flows->items[backward].src_qpn = passive->qpn;
 		/* A QP connected to itself has one flow for both directions. */
-		if (there != FLOW_NONE && back != FLOW_NONE && there != back)
-			join(flows, there, back, PAIRING_CM, by);
+		if (forward != FLOW_NONE && backward != FLOW_NONE && forward != backward)
+			pair_flows(flows, forward, backward, PAIRING_CM, by);
 	}
 }
 
 /* Returns the unpaired flow with the highest score as the opposite direction, or FLOW_NONE. */
-static uint32_t best(const struct flows *flows, uint32_t of, int *its_score)
+static uint32_t find_best_peer(const struct flows *flows, uint32_t of, int *best_score)
 {
 	const struct flow *flow = &flows->items[of];
 	uint32_t found = FLOW_NONE;
 
-	*its_score = SCORE_ENOUGH - 1;
+	*best_score = SCORE_ENOUGH - 1;
 	for (uint32_t i = 0; i < flows->count; i++) {
 		const struct flow *other = &flows->items[i];
 		int sum;
@@ -151,9 +152,9 @@ static uint32_t best(const struct flows *flows, uint32_t of, int *its_score)
 		if ((flow->src_qpn && flow->src_qpn != other->dst_qpn) ||
 		    (other->src_qpn && other->src_qpn != flow->dst_qpn))
 			continue;
-		sum = score(flow, other);
-		if (sum > *its_score) {
-			*its_score = sum;
+		sum = score_pair(flow, other);
+		if (sum > *best_score) {
+			*best_score = sum;
 			found = i;
 		}
 	}
@@ -164,17 +165,18 @@ void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by
 {
 	for (size_t i = 0; i < flows->count; i++)
 		by[i] = PAIRING_NONE;
-	join_by_cm(flows, log, by);
+	pair_by_cm(flows, log, by);
 	for (uint32_t i = 0; i < flows->count; i++) {
 		int ours, theirs;
 		uint32_t other;
 
 		if (flows->items[i].peer != FLOW_NONE || flows->items[i].service == WIRE_UD)
 			continue;
-		other = best(flows, i, &ours);
+		other = find_best_peer(flows, i, &ours);
 		/* Each must be the best match of the other. */
-		if (other != FLOW_NONE && best(flows, other, &theirs) == i)
-			join(flows, i, other, ours >= SCORE_PSN ? PAIRING_PSN : PAIRING_PORT, by);
+		if (other != FLOW_NONE && find_best_peer(flows, other, &theirs) == i)
+			pair_flows(flows, i, other, ours >= SCORE_PSN ? PAIRING_PSN : PAIRING_PORT,
+				   by);
 	}
 	/* A single candidate between two addresses is accepted with a low score. */
 	for (uint32_t i = 0; i < flows->count; i++) {
@@ -184,12 +186,12 @@ void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by
 		for (uint32_t j = 0; j < flows->count && flow->peer == FLOW_NONE; j++) {
 			if (i == j || flows->items[j].peer != FLOW_NONE ||
 			    !is_opposite(flow, &flows->items[j]) ||
-			    score(flow, &flows->items[j]) < SCORE_PORT)
+			    score_pair(flow, &flows->items[j]) < SCORE_PORT)
 				continue;
 			candidates++;
 			other = j;
 		}
 		if (candidates == 1)
-			join(flows, i, other, PAIRING_PORT, by);
+			pair_flows(flows, i, other, PAIRING_PORT, by);
 	}
 }

@@ -12,13 +12,13 @@
 #include "report.h"
 
 /* More points would be indistinguishable and slow to draw. */
-#define POINTS_MAX 20000
+#define SERIES_POINTS_MAX 20000
 /* Messages before and after the limited one that the lower half of the plot shows. */
-#define CLOSE_BEFORE 6
-#define CLOSE_BEHIND 24
+#define SECTION_MESSAGES_BEFORE 6
+#define SECTION_MESSAGES_AFTER 24
 
 static const struct format {
-	const char *ending, *terminal;
+	const char *suffix, *terminal;
 } formats[] = {
 	{ ".png", "pngcairo size 1200,900" },
 	{ ".svg", "svg size 1200,900" },
@@ -31,7 +31,7 @@ static const struct format *find_format(const char *name)
 	const char *dot = strrchr(name, '.');
 
 	for (size_t i = 0; dot && i < sizeof(formats) / sizeof(formats[0]); i++)
-		if (strcmp(dot, formats[i].ending) == 0)
+		if (strcmp(dot, formats[i].suffix) == 0)
 			return &formats[i];
 	return NULL;
 }
@@ -65,26 +65,26 @@ static const struct series {
 	{ 1u << STREAM_SEQUENCE_NAK, "sequence NAK", "points pt 2 ps 1.5 lw 2 lc rgb '#0072b2'",
 	  SERIES_POINT },
 };
-#define SERIES (sizeof(all_series) / sizeof(all_series[0]))
+#define SERIES_COUNT (sizeof(all_series) / sizeof(all_series[0]))
 
-static double seconds(const struct trace *trace, const struct stream_event *event)
+static double event_seconds(const struct trace *trace, const struct stream_event *event)
 {
 	return (double)(event->time_ns - trace->totals.begin_ns) / 1e9;
 }
 
-static bool belongs(const struct series *series, const struct stream_event *event)
+static bool series_has_event(const struct series *series, const struct stream_event *event)
 {
 	if (series->height == SERIES_LIMIT && event->limit < 0)
 		return false;
 	return series->kinds >> event->kind & 1;
 }
 
-static void point(FILE *out, const struct trace *trace, const struct stream *stream,
-		  const struct series *series, const struct stream_event *event)
+static void write_point(FILE *out, const struct trace *trace, const struct stream *stream,
+			const struct series *series, const struct stream_event *event)
 {
 	double at = stream_height(stream, event->position);
 
-	fprintf(out, "%.9f ", seconds(trace, event));
+	fprintf(out, "%.9f ", event_seconds(trace, event));
 	if (series->height == SERIES_LIMIT)
 		fprintf(out, "%" PRId64 "\n", event->limit);
 	else if (series->height == SERIES_ACKNOWLEDGED)
@@ -96,8 +96,8 @@ static void point(FILE *out, const struct trace *trace, const struct stream *str
 }
 
 /* Writes the data of a series; returns false if there is none. */
-static bool data(FILE *out, const struct trace *trace, const struct stream *stream, size_t number,
-		 const struct plot_range *range)
+static bool write_series(FILE *out, const struct trace *trace, const struct stream *stream,
+			 size_t number, const struct plot_range *range)
 {
 	const struct series *series = &all_series[number];
 	size_t count = 0, seen = 0, stride;
@@ -107,31 +107,31 @@ static bool data(FILE *out, const struct trace *trace, const struct stream *stre
 			return false;
 		if (pass == 1)
 			fprintf(out, "$series%zu << END\n", number);
-		stride = count / POINTS_MAX + 1;
+		stride = count / SERIES_POINTS_MAX + 1;
 		for (size_t i = 0; i < stream->events.count; i++) {
 			const struct stream_event *event = &stream->events.items[i];
-			double at = seconds(trace, event);
+			double at = event_seconds(trace, event);
 
-			if (!belongs(series, event) || at < range->from ||
+			if (!series_has_event(series, event) || at < range->from ||
 			    (range->to >= 0 && at > range->to))
 				continue;
 			if (pass == 0)
 				count++;
 			else if (seen++ % stride == 0)
-				point(out, trace, stream, series, event);
+				write_point(out, trace, stream, series, event);
 		}
 	}
 	fprintf(out, "END\n");
 	return true;
 }
 
-static void panel(FILE *out, unsigned int there, const char *title)
+static void write_panel(FILE *out, unsigned int present, const char *title)
 {
 	const char *comma = "plot ";
 
 	fprintf(out, "set title \"%s\"\n", title);
-	for (size_t i = 0; i < SERIES; i++) {
-		if (!(there >> i & 1))
+	for (size_t i = 0; i < SERIES_COUNT; i++) {
+		if (!(present >> i & 1))
 			continue;
 		fprintf(out, "%s$series%zu with %s title '%s'", comma, i, all_series[i].style,
 			all_series[i].title);
@@ -141,8 +141,8 @@ static void panel(FILE *out, unsigned int there, const char *title)
 }
 
 /* Returns the first event with at least this many messages begun, or the last event. */
-static const struct stream_event *begun(const struct stream *stream, size_t *from,
-					uint32_t messages)
+static const struct stream_event *find_event_by_messages(const struct stream *stream, size_t *from,
+							 uint32_t messages)
 {
 	while (*from + 1 < stream->events.count && stream->events.items[*from].messages < messages)
 		(*from)++;
@@ -150,13 +150,13 @@ static const struct stream_event *begun(const struct stream *stream, size_t *fro
 }
 
 /* A section of the plot. */
-struct close {
+struct section {
 	struct plot_range range;
 	double heights[2];
 	bool whole; /* not truncated by the start or end of the connection */
 };
 
-static bool is_better(const struct close *one, const struct close *other)
+static bool is_better_section(const struct section *one, const struct section *other)
 {
 	if (other->range.to < 0 || one->whole != other->whole)
 		return other->range.to < 0 || one->whole;
@@ -167,34 +167,35 @@ static bool is_better(const struct close *one, const struct close *other)
  * Finds the section where the sender reaches the limit and continues without a pause: the shortest
  * time with the wanted messages around a limited one.  Returns false if there is none.
  */
-static bool find_close(const struct trace *trace, const struct stream *stream, struct close *best)
+static bool find_limit_section(const struct trace *trace, const struct stream *stream,
+			       struct section *best)
 {
 	size_t first = 0, last = 0;
 
-	*best = (struct close){ .range.to = -1 };
+	*best = (struct section){ .range.to = -1 };
 	for (size_t i = 0; i < stream->events.count; i++) {
 		uint32_t hit = stream->events.items[i].messages;
-		uint32_t least = hit > CLOSE_BEFORE ? hit - CLOSE_BEFORE : 0;
+		uint32_t least = hit > SECTION_MESSAGES_BEFORE ? hit - SECTION_MESSAGES_BEFORE : 0;
 		const struct stream_event *from, *to;
-		struct close close;
+		struct section section;
 
 		if (stream->events.items[i].kind != STREAM_LIMITED)
 			continue;
-		from = begun(stream, &first, least);
-		to = begun(stream, &last, hit + CLOSE_BEHIND);
-		close = (struct close){
-			.range = { seconds(trace, from), seconds(trace, to) },
+		from = find_event_by_messages(stream, &first, least);
+		to = find_event_by_messages(stream, &last, hit + SECTION_MESSAGES_AFTER);
+		section = (struct section){
+			.range = { event_seconds(trace, from), event_seconds(trace, to) },
 			.heights = { (double)least - 2, (double)to->messages + 2 },
-			.whole = least > 0 && to->messages >= hit + CLOSE_BEHIND,
+			.whole = least > 0 && to->messages >= hit + SECTION_MESSAGES_AFTER,
 		};
-		if (is_better(&close, best))
-			*best = close;
+		if (is_better_section(&section, best))
+			*best = section;
 	}
 	return best->range.to > best->range.from;
 }
 
-static void title(char text[256], const struct trace *trace,
-		  const struct trace_connection *connection, int side)
+static void format_title(char text[256], const struct trace *trace,
+			 const struct trace_connection *connection, int side)
 {
 	uint32_t index = connection->flows[side];
 	bool forward = index != FLOW_NONE;
@@ -209,35 +210,36 @@ static void title(char text[256], const struct trace *trace,
 		 forward ? flow->dst_qpn : flow->src_qpn);
 }
 
-static void draw(FILE *out, const struct trace *trace, const struct trace_connection *connection,
-		 int side, const struct plot_range *range)
+static void write_plot(FILE *out, const struct trace *trace,
+		       const struct trace_connection *connection, int side,
+		       const struct plot_range *range)
 {
 	const struct stream *stream = &connection->streams[side];
-	struct close close;
-	unsigned int there = 0;
+	struct section section;
+	unsigned int present = 0;
 	char text[256];
 	bool both;
 
-	for (size_t i = 0; i < SERIES; i++)
-		if (data(out, trace, stream, i, range))
-			there |= 1u << i;
-	title(text, trace, connection, side);
-	both = range->to < 0 && find_close(trace, stream, &close);
+	for (size_t i = 0; i < SERIES_COUNT; i++)
+		if (write_series(out, trace, stream, i, range))
+			present |= 1u << i;
+	format_title(text, trace, connection, side);
+	both = range->to < 0 && find_limit_section(trace, stream, &section);
 	fprintf(out, "set grid\nset key left top\nset xlabel 'seconds'\nset ylabel 'messages'\n");
 	fprintf(out, "set xtics format '%%.6g'\nset lmargin 10\n");
 	if (!both) {
-		panel(out, there, text);
+		write_panel(out, present, text);
 		return;
 	}
 	fprintf(out, "set multiplot layout 2,1\n");
-	panel(out, there, text);
+	write_panel(out, present, text);
 	fprintf(out, "set xrange [%.9f:%.9f]\nset yrange [%.1f:%.1f]\nunset key\n",
-		close.range.from, close.range.to, close.heights[0], close.heights[1]);
-	panel(out, there, "the same, where the sender comes to the credit limit");
+		section.range.from, section.range.to, section.heights[0], section.heights[1]);
+	write_panel(out, present, "the same, where the sender comes to the credit limit");
 	fprintf(out, "unset multiplot\n");
 }
 
-static const struct trace_connection *choose(const struct trace *trace, int *side)
+static const struct trace_connection *choose_stream(const struct trace *trace, int *side)
 {
 	const struct trace_connection *best = NULL;
 	uint64_t most = 0;
@@ -259,7 +261,7 @@ static const struct trace_connection *choose(const struct trace *trace, int *sid
 }
 
 /* Writes a string in single quotes; quotes inside are doubled. */
-static void quoted(FILE *out, const char *text)
+static void write_quoted(FILE *out, const char *text)
 {
 	fputc('\'', out);
 	for (; *text; text++) {
@@ -277,7 +279,7 @@ int plot_draw(const char *name, const struct trace *trace, const struct plot_ran
 	int side = 0, result;
 	FILE *out;
 
-	connection = choose(trace, &side);
+	connection = choose_stream(trace, &side);
 	if (!connection) {
 		fprintf(stderr, "uroce-trace: nothing to plot: no requests of a reliable "
 				"connection\n");
@@ -292,10 +294,10 @@ int plot_draw(const char *name, const struct trace *trace, const struct plot_ran
 	}
 	if (format->terminal) {
 		fprintf(out, "set terminal %s\nset output ", format->terminal);
-		quoted(out, name);
+		write_quoted(out, name);
 		fputc('\n', out);
 	}
-	draw(out, trace, connection, side, range);
+	write_plot(out, trace, connection, side, range);
 	result = format->terminal ? pclose(out) : fclose(out);
 	if (result != 0)
 		fprintf(stderr, "uroce-trace: %s was not drawn: %s\n", name,

@@ -63,7 +63,7 @@ void stream_free(struct stream *stream)
 
 uint32_t stream_ssn(const struct stream *stream)
 {
-	if (!stream->base_known || stream->messages.count == 0)
+	if (!stream->ssn_base_known || stream->messages.count == 0)
 		return UINT32_MAX;
 	return stream_ssn_of(stream, stream->messages.count - 1);
 }
@@ -72,34 +72,34 @@ int64_t stream_limit(const struct stream *stream)
 {
 	int64_t limit;
 
-	if (!stream->lsn_known || stream->unlimited || !stream->base_known)
+	if (!stream->lsn_known || stream->unlimited || !stream->ssn_base_known)
 		return -1;
 	limit = (int64_t)stream->messages.count +
 		psn_diff(stream->lsn,
-			 psn_add(stream->base, (uint32_t)stream->messages.count & PSN_MASK));
+			 psn_add(stream->ssn_base, (uint32_t)stream->messages.count & PSN_MASK));
 	return limit < 0 ? 0 : limit;
 }
 
-bool stream_beyond(const struct stream *stream, size_t message)
+bool stream_is_limited(const struct stream *stream, size_t message)
 {
-	if (!stream->lsn_known || stream->unlimited || !stream->base_known)
+	if (!stream->lsn_known || stream->unlimited || !stream->ssn_base_known)
 		return false;
 	return psn_diff(stream_ssn_of(stream, message), stream->lsn) > 0;
 }
 
-void stream_note_limit(struct stream *stream, uint64_t now_ns)
+void stream_update_limit(struct stream *stream, uint64_t now_ns)
 {
 	int64_t limit = stream_limit(stream);
 	/* A QP without requests that need a receive WQE always is at LSN, but not delayed by it. */
 	bool needs_credits = stream->counts.sends + stream->counts.writes_immediate > 0;
 	bool at_limit = needs_credits && limit >= 0 && limit <= (int64_t)stream->messages.count;
 
-	if (at_limit && !stream->limit_since) {
-		stream->limit_since = now_ns;
+	if (at_limit && !stream->limit_reached_ns) {
+		stream->limit_reached_ns = now_ns;
 		stream->counts.limit_times++;
-	} else if (!at_limit && stream->limit_since) {
-		stream->counts.limit_ns += now_ns - stream->limit_since;
-		stream->limit_since = 0;
+	} else if (!at_limit && stream->limit_reached_ns) {
+		stream->counts.limit_ns += now_ns - stream->limit_reached_ns;
+		stream->limit_reached_ns = 0;
 	}
 }
 
@@ -119,15 +119,15 @@ static struct stream_event *new_event(struct stream *stream, const struct trace_
 		.part = packet->part,
 		.ssn = stream_ssn(stream),
 		.lsn = stream->lsn_known && !stream->unlimited ? stream->lsn : UINT32_MAX,
-		.msn = stream->heard ? stream->msn : UINT32_MAX,
+		.msn = stream->aeth_seen ? stream->msn : UINT32_MAX,
 		.reads = stream->reads,
-		.credits = stream->heard ? stream->code : UINT8_MAX,
+		.credits = stream->aeth_seen ? stream->code : UINT8_MAX,
 	};
 	return event;
 }
 
-void stream_note(struct stream *stream, const struct trace_packet *packet, uint64_t position,
-		 enum stream_event_kind kind)
+void stream_add_event(struct stream *stream, const struct trace_packet *packet, uint64_t position,
+		      enum stream_event_kind kind)
 {
 	if (stream->facts.keep_events)
 		new_event(stream, packet, position)->kind = (uint8_t)kind;
@@ -160,7 +160,7 @@ bool stream_is_late(struct stream *stream, uint64_t ns)
 }
 
 /* Returns the index of the first message that ends after position, or the number of messages. */
-static size_t first_behind(const struct stream *stream, uint64_t position)
+static size_t first_ending_after(const struct stream *stream, uint64_t position)
 {
 	size_t low = 0, high = stream->messages.count;
 
@@ -175,9 +175,9 @@ static size_t first_behind(const struct stream *stream, uint64_t position)
 	return low;
 }
 
-struct stream_message *stream_find(struct stream *stream, uint64_t position)
+struct stream_message *stream_find_message(struct stream *stream, uint64_t position)
 {
-	size_t at = first_behind(stream, position);
+	size_t at = first_ending_after(stream, position);
 
 	if (at == stream->messages.count || stream->messages.items[at].first > position)
 		return NULL;
@@ -186,7 +186,7 @@ struct stream_message *stream_find(struct stream *stream, uint64_t position)
 
 double stream_height(const struct stream *stream, uint64_t position)
 {
-	size_t at = first_behind(stream, position);
+	size_t at = first_ending_after(stream, position);
 	const struct stream_message *message;
 
 	if (at == stream->messages.count)
@@ -230,9 +230,9 @@ struct stream_round_trips stream_round_trips(struct stream *stream)
 
 void stream_finish(struct stream *stream)
 {
-	if (stream->limit_since && stream->end_ns > stream->limit_since)
-		stream->counts.limit_ns += stream->end_ns - stream->limit_since;
-	stream->limit_since = 0;
-	stream->counts.missing_packets = spans_total(&stream->gaps);
-	stream->counts.missing_responses = spans_total(&stream->unanswered);
+	if (stream->limit_reached_ns && stream->end_ns > stream->limit_reached_ns)
+		stream->counts.limit_ns += stream->end_ns - stream->limit_reached_ns;
+	stream->limit_reached_ns = 0;
+	stream->counts.missing_packets = spans_total(&stream->missing_requests);
+	stream->counts.missing_responses = spans_total(&stream->missing_responses);
 }

@@ -24,13 +24,13 @@
 
 /* A message; messages are in the order of their first packets. */
 struct stream_message {
-	uint64_t first, end; /* positions of its packets; READ: of its responses */
-	uint64_t answered;   /* READ: position of the next response */
-	uint32_t uncredited; /* number of uncredited messages up to this one */
-	uint8_t family;	     /* enum wire_family */
+	uint64_t first, end;	/* positions of its packets; READ: of its responses */
+	uint64_t next_response; /* READ: position of the next response */
+	uint32_t uncredited;	/* number of uncredited messages up to this one */
+	uint8_t family;		/* enum wire_family */
 	bool needs_receive;
-	bool begun_before; /* its first packet was not captured */
-	bool is_open;	   /* READ or Atomic without a complete response */
+	bool starts_before_capture; /* its first packet was not captured */
+	bool is_open;		    /* READ or Atomic without a complete response */
 };
 
 struct stream_messages {
@@ -93,7 +93,7 @@ struct stream_facts {
 
 struct stream_sent {
 	uint64_t position, time_ns;
-	bool again, asked; /* asked: AckReq is set */
+	bool retransmitted, ack_req; /* ack_req: AckReq was set */
 };
 
 struct stream_times {
@@ -114,31 +114,31 @@ struct stream {
 	/* requester */
 	uint64_t first, next, unacked;
 	int opcode; /* of the last new packet; -1: no message in progress, -2: unknown */
-	struct spans gaps, unanswered; /* missing requests and responses */
-	struct stream_sent *sent;      /* STREAM_SENT_SLOTS by position; NULL at first */
+	struct spans missing_requests, missing_responses;
+	struct stream_sent *sent; /* STREAM_SENT_SLOTS by position; NULL at first */
 	size_t oldest_read; /* index of a message; all READs and Atomics before it are complete */
 	uint32_t reads;
 
-	/* sequence numbers: the SSN of message n (from 0) is base + n + 1 */
-	uint32_t base;
-	bool base_known, base_certain;
-	size_t base_from; /* first message for which base is valid */
+	/* sequence numbers: the SSN of message n (from 0) is ssn_base + n + 1 */
+	uint32_t ssn_base;
+	bool ssn_base_known, ssn_base_exact;
+	size_t ssn_base_from; /* first message for which ssn_base is valid */
 	uint32_t uncredited;
 
 	/* credits */
-	bool heard, unlimited, counted; /* AETH seen; the last has, one had no 11111b */
+	bool aeth_seen, unlimited, credits_seen; /* AETH seen; the last has, one had no 11111b */
 	uint8_t code;
 	uint32_t msn, lsn;
 	bool lsn_known;
-	bool is_limited;      /* the newest message was limited ... */
-	uint64_t limited;     /* ... by the packet at this position */
-	uint64_t limit_since; /* since when the credit limit has been reached, ns; 0: not reached */
-	uint32_t ghosts;      /* number of ACKs with one PSN before any request */
-	uint32_t ghost_psn, ghost_msn;
+	bool newest_is_limited;	   /* the newest message was limited ... */
+	uint64_t limited_position; /* ... by the packet at this position */
+	uint64_t limit_reached_ns; /* since when at the credit limit, ns; 0: below */
+	uint32_t initial_acks;	   /* number of ACKs with one PSN before any request */
+	uint32_t initial_ack_psn, initial_ack_msn;
 	uint8_t lowest, highest; /* lowest and highest credit code */
 
 	/* NAKs without a reaction so far */
-	bool rnr_waits, nak_waits;
+	bool rnr_pending, nak_pending;
 	uint64_t rnr_position, rnr_ns, rnr_wait_ns;
 	uint64_t nak_position, nak_ns;
 };
@@ -159,7 +159,7 @@ int64_t stream_limit(const struct stream *stream);
 /* Returns the message number at a position, plus the fraction of the message before it. */
 double stream_height(const struct stream *stream, uint64_t position);
 /* Returns the message at a position, or NULL. */
-struct stream_message *stream_find(struct stream *stream, uint64_t position);
+struct stream_message *stream_find_message(struct stream *stream, uint64_t position);
 
 /* Returns the payload rate of requests and READ responses together, in bytes per second. */
 double stream_goodput(const struct stream *stream);

@@ -4,7 +4,7 @@
 #include "stream_internal.h"
 #include "wire/opcode.h"
 
-void credit_message_counted(struct stream *stream, struct stream_message *message)
+void credit_count_uncredited(struct stream *stream, struct stream_message *message)
 {
 	stream->uncredited++;
 	message->uncredited = stream->uncredited;
@@ -13,21 +13,22 @@ void credit_message_counted(struct stream *stream, struct stream_message *messag
 }
 
 /*
- * Updates base, which maps messages to SSNs: the message that ends at the acknowledged position is
- * the last one that the MSN counts.  The responder may have completed more before it sent this MSN,
- * so an estimate is only corrected downwards.  It is exact if the start of the connection was
+ * Updates ssn_base, which maps messages to SSNs: the message that ends at the acknowledged position
+ * is the last one that the MSN counts.  The responder may have completed more before it sent this
+ * MSN, so an estimate is only corrected downwards.  It is exact if the start of the connection was
  * captured.
  */
-static void learn_base(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+static void update_ssn_base(struct stream *stream, const struct trace_packet *packet,
+			    uint64_t position)
 {
-	const struct stream_message *message = stream_find(stream, position);
+	const struct stream_message *message = stream_find_message(stream, position);
 	uint32_t complete, newest;
 	size_t index;
 
 	if (!message)
 		return;
 	index = (size_t)(message - stream->messages.items);
-	if (index < stream->base_from)
+	if (index < stream->ssn_base_from)
 		return;
 	/* Number of messages completed by this packet, from the start of the capture. */
 	complete = (uint32_t)(position + 1 == message->end ? index + 1 : index);
@@ -37,19 +38,19 @@ static void learn_base(struct stream *stream, const struct trace_packet *packet,
 	/* The MSN counts a READ once it is executed, before its first response is sent. */
 	if (message->family == WIRE_FAMILY_READ)
 		complete = (uint32_t)index + 1;
-	if (!stream->base_known) {
-		stream->base = psn_sub(packet->msn, complete & PSN_MASK);
-		stream->base_known = true;
+	if (!stream->ssn_base_known) {
+		stream->ssn_base = psn_sub(packet->msn, complete & PSN_MASK);
+		stream->ssn_base_known = true;
 		return;
 	}
-	newest = psn_add(stream->base, (uint32_t)stream->messages.count & PSN_MASK);
-	if (psn_diff(packet->msn, psn_add(stream->base, complete & PSN_MASK)) >= 0 &&
+	newest = psn_add(stream->ssn_base, (uint32_t)stream->messages.count & PSN_MASK);
+	if (psn_diff(packet->msn, psn_add(stream->ssn_base, complete & PSN_MASK)) >= 0 &&
 	    psn_diff(packet->msn, newest) <= 0)
 		return;
-	if (stream->base_certain)
+	if (stream->ssn_base_exact)
 		stream_violation(stream, packet, RULE_MSN);
 	else
-		stream->base = psn_sub(packet->msn, complete & PSN_MASK);
+		stream->ssn_base = psn_sub(packet->msn, complete & PSN_MASK);
 }
 
 /*
@@ -57,70 +58,70 @@ static void learn_base(struct stream *stream, const struct trace_packet *packet,
  * the SSN of the messages like any other.  If it is the first response and its MSN is 0, the
  * requester had no credits for any of the requests (rules C5 and C13).
  */
-static void learn_beginning(struct stream *stream, const struct trace_packet *packet,
-			    uint64_t position)
+static void update_ssn_base_initial(struct stream *stream, const struct trace_packet *packet,
+				    uint64_t position)
 {
-	if (stream->base_known || stream->base_from > 0 || position + 1 != stream->first ||
-	    stream->messages.count == 0 || stream->messages.items[0].begun_before)
+	if (stream->ssn_base_known || stream->ssn_base_from > 0 || position + 1 != stream->first ||
+	    stream->messages.count == 0 || stream->messages.items[0].starts_before_capture)
 		return;
-	stream->base = packet->msn;
-	stream->base_known = true;
-	if (packet->msn != 0 || stream->heard)
+	stream->ssn_base = packet->msn;
+	stream->ssn_base_known = true;
+	if (packet->msn != 0 || stream->aeth_seen)
 		return;
 	for (size_t i = 0; i < stream->messages.count; i++)
 		stream->counts.limited += stream->messages.items[i].needs_receive;
 }
 
 /* Number of uncredited messages after MSN (rule C12). */
-static uint32_t uncredited_behind(const struct stream *stream, uint32_t msn)
+static uint32_t uncredited_after(const struct stream *stream, uint32_t msn)
 {
-	int64_t counted = psn_diff(msn, stream->base);
+	int64_t complete = psn_diff(msn, stream->ssn_base);
 
-	if (counted <= 0)
+	if (complete <= 0)
 		return stream->uncredited;
-	if ((uint64_t)counted > stream->messages.count)
+	if ((uint64_t)complete > stream->messages.count)
 		return 0;
-	return stream->uncredited - stream->messages.items[counted - 1].uncredited;
+	return stream->uncredited - stream->messages.items[complete - 1].uncredited;
 }
 
-static void learn_limit(struct stream *stream, const struct trace_packet *packet)
+static void update_lsn(struct stream *stream, const struct trace_packet *packet)
 {
 	uint32_t lsn;
 
-	if (stream->started && !stream->base_known)
+	if (stream->started && !stream->ssn_base_known)
 		return;
 	lsn = psn_add(packet->msn,
 		      credit_decode(stream->code) +
-			      (stream->started ? uncredited_behind(stream, packet->msn) : 0));
+			      (stream->started ? uncredited_after(stream, packet->msn) : 0));
 	/* LSN never decreases (rules C12, U3). */
 	if (!stream->lsn_known || psn_diff(lsn, stream->lsn) > 0)
 		stream->lsn = lsn;
 	stream->lsn_known = true;
 }
 
-void credit_arrived(struct stream *stream, const struct trace_packet *packet, uint64_t position,
+void credit_process(struct stream *stream, const struct trace_packet *packet, uint64_t position,
 		    bool is_new)
 {
 	uint8_t code = syndrome_code(packet->syndrome);
 
 	if (is_new && stream->started)
-		learn_base(stream, packet, position);
+		update_ssn_base(stream, packet, position);
 	else if (stream->started)
-		learn_beginning(stream, packet, position);
+		update_ssn_base_initial(stream, packet, position);
 	/* Either all responses of a QP report credits or none does (rules C2, C7). */
-	if (stream->heard && stream->unlimited != (code == CREDIT_CODE_UNLIMITED))
+	if (stream->aeth_seen && stream->unlimited != (code == CREDIT_CODE_UNLIMITED))
 		stream_violation(stream, packet, RULE_CREDITS_MIXED);
-	stream->heard = true;
+	stream->aeth_seen = true;
 	stream->code = code;
 	stream->msn = packet->msn;
 	stream->unlimited = code == CREDIT_CODE_UNLIMITED;
 	if (!stream->unlimited) {
-		stream->counted = true;
+		stream->credits_seen = true;
 		if (code < stream->lowest)
 			stream->lowest = code;
 		if (code > stream->highest)
 			stream->highest = code;
-		learn_limit(stream, packet);
+		update_lsn(stream, packet);
 	}
-	stream_note_limit(stream, packet->time_ns);
+	stream_update_limit(stream, packet->time_ns);
 }

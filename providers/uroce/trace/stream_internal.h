@@ -20,40 +20,41 @@ static inline uint64_t stream_position(const struct stream *stream, uint32_t psn
 
 static inline uint32_t stream_ssn_of(const struct stream *stream, size_t message)
 {
-	return psn_add(stream->base, (uint32_t)(message + 1) & PSN_MASK);
+	return psn_add(stream->ssn_base, (uint32_t)(message + 1) & PSN_MASK);
 }
 
 /* Returns true if the message is known to be beyond LSN (rule C13). */
-bool stream_beyond(const struct stream *stream, size_t message);
+bool stream_is_limited(const struct stream *stream, size_t message);
 /*
  * Returns true if the newest message still waits for credits.  It no longer does when the packet
  * that needs a receive WQE is acknowledged: it has consumed one, which the credits of that ACK do
  * not count any more (rule C5).
  */
-static inline bool stream_waits(const struct stream *stream)
+static inline bool stream_waits_for_credits(const struct stream *stream)
 {
-	return stream->is_limited && stream->unacked <= stream->limited &&
-	       stream_beyond(stream, stream->messages.count - 1);
+	return stream->newest_is_limited && stream->unacked <= stream->limited_position &&
+	       stream_is_limited(stream, stream->messages.count - 1);
 }
 
 /* Updates the times at the credit limit, after a new message or a new limit. */
-void stream_note_limit(struct stream *stream, uint64_t now_ns);
-void stream_note(struct stream *stream, const struct trace_packet *packet, uint64_t position,
-		 enum stream_event_kind kind);
+void stream_update_limit(struct stream *stream, uint64_t now_ns);
+void stream_add_event(struct stream *stream, const struct trace_packet *packet, uint64_t position,
+		      enum stream_event_kind kind);
 void stream_violation(struct stream *stream, const struct trace_packet *packet,
 		      enum trace_rule rule);
 bool stream_is_late(struct stream *stream, uint64_t ns);
 
 /* stream_nak.c: process a request that may be the reaction to a NAK, and a NAK. */
-void nak_answered(struct stream *stream, const struct trace_packet *packet, uint64_t position);
-void nak_arrived(struct stream *stream, const struct trace_packet *packet, uint64_t position);
+void nak_check_reaction(struct stream *stream, const struct trace_packet *packet,
+			uint64_t position);
+void nak_process(struct stream *stream, const struct trace_packet *packet, uint64_t position);
 
 /*
  * stream_credit.c: processes the MSN and credits of a positive AETH with a position; is_new: it
  * acknowledges new packets.
  */
-void credit_arrived(struct stream *stream, const struct trace_packet *packet, uint64_t position,
+void credit_process(struct stream *stream, const struct trace_packet *packet, uint64_t position,
 		    bool is_new);
-void credit_message_counted(struct stream *stream, struct stream_message *message);
+void credit_count_uncredited(struct stream *stream, struct stream_message *message);
 
 #endif

@@ -34,15 +34,15 @@ static void count_message(struct stream_counts *counts, const struct trace_packe
 }
 
 /* Number of PSNs of a READ: the number of its responses, at the path MTU (rule S2). */
-static uint64_t read_packets(const struct stream *stream, uint32_t length)
+static uint64_t read_response_count(const struct stream *stream, uint32_t length)
 {
 	if (length == 0 || stream->facts.mtu == 0)
 		return 1;
 	return (length + (uint64_t)stream->facts.mtu - 1) / stream->facts.mtu;
 }
 
-static void open_read(struct stream *stream, struct stream_message *message,
-		      const struct trace_packet *packet)
+static void add_outstanding_read(struct stream *stream, struct stream_message *message,
+				 const struct trace_packet *packet)
 {
 	if (message->is_open)
 		return;
@@ -54,47 +54,48 @@ static void open_read(struct stream *stream, struct stream_message *message,
 		stream_violation(stream, packet, RULE_READ_DEPTH);
 }
 
-static void begin_message(struct stream *stream, const struct trace_packet *packet,
+static void start_message(struct stream *stream, const struct trace_packet *packet,
 			  uint64_t position)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 	struct stream_message *message;
 
 	/* No request may pass a limited one (rule C15). */
-	if (stream_waits(stream))
+	if (stream_waits_for_credits(stream))
 		stream_violation(stream, packet, RULE_OVERTAKES);
-	stream->is_limited = false;
+	stream->newest_is_limited = false;
 	message = array_append(&stream->messages);
 	*message = (struct stream_message){
 		.first = position,
 		.end = position + 1,
-		.answered = position,
+		.next_response = position,
 		.family = (uint8_t)family,
 		.needs_receive = family == WIRE_FAMILY_SEND,
-		.begun_before = !(wire_op_position(packet->opcode) & (WIRE_FIRST | WIRE_ONLY)),
+		.starts_before_capture =
+			!(wire_op_position(packet->opcode) & (WIRE_FIRST | WIRE_ONLY)),
 		.uncredited = stream->uncredited,
 	};
 	if (family == WIRE_FAMILY_READ)
-		message->end = position + read_packets(stream, packet->dma_length);
-	if (!message->begun_before)
+		message->end = position + read_response_count(stream, packet->dma_length);
+	if (!message->starts_before_capture)
 		count_message(&stream->counts, packet);
 	/* Uncredited requests other than WRITEs count when they are begun (rule C12). */
 	if (family != WIRE_FAMILY_SEND && family != WIRE_FAMILY_WRITE)
-		credit_message_counted(stream, message);
+		credit_count_uncredited(stream, message);
 	if (has_response(family))
-		open_read(stream, message, packet);
+		add_outstanding_read(stream, message, packet);
 }
 
 /* Checks the packet that needs a receive WQE (rule C13). */
 static void check_limited(struct stream *stream, const struct trace_packet *packet,
 			  uint64_t position)
 {
-	if (!stream_beyond(stream, stream->messages.count - 1))
+	if (!stream_is_limited(stream, stream->messages.count - 1))
 		return;
-	stream->is_limited = true;
-	stream->limited = position;
+	stream->newest_is_limited = true;
+	stream->limited_position = position;
 	stream->counts.limited++;
-	stream_note(stream, packet, position, STREAM_LIMITED);
+	stream_add_event(stream, packet, position, STREAM_LIMITED);
 	if (!(packet->flags & TRACE_ACK_REQUEST))
 		stream_violation(stream, packet, RULE_LIMITED_ASKS);
 }
@@ -104,26 +105,26 @@ static void continue_message(struct stream *stream, const struct trace_packet *p
 			     uint64_t position)
 {
 	struct stream_message *message = &stream->messages.items[stream->messages.count - 1];
-	enum wire_position place = wire_op_position(packet->opcode);
-	bool begins = place & (WIRE_FIRST | WIRE_ONLY);
-	bool ends = place & (WIRE_LAST | WIRE_ONLY);
+	enum wire_position pos_flags = wire_op_position(packet->opcode);
+	bool is_first = pos_flags & (WIRE_FIRST | WIRE_ONLY);
+	bool is_last = pos_flags & (WIRE_LAST | WIRE_ONLY);
 
-	if (!begins)
+	if (!is_first)
 		message->end = position + 1;
 	if (message->family == WIRE_FAMILY_SEND) {
-		if (begins)
+		if (is_first)
 			check_limited(stream, packet, position);
-		else if (stream_waits(stream))
+		else if (stream_waits_for_credits(stream))
 			stream_violation(stream, packet, RULE_LIMITED_STOPS);
 	}
-	if (message->family != WIRE_FAMILY_WRITE || !ends)
+	if (message->family != WIRE_FAMILY_WRITE || !is_last)
 		return;
 	message->needs_receive = has_immediate(packet->opcode);
 	if (!message->needs_receive) {
-		credit_message_counted(stream, message);
+		credit_count_uncredited(stream, message);
 		return;
 	}
-	if (!message->begun_before) {
+	if (!message->starts_before_capture) {
 		stream->counts.writes_immediate++;
 		stream->counts.writes--;
 	}
@@ -131,44 +132,45 @@ static void continue_message(struct stream *stream, const struct trace_packet *p
 }
 
 /* Checks rules S1 and S15. */
-static void check_shape(struct stream *stream, const struct trace_packet *packet)
+static void check_length_and_se(struct stream *stream, const struct trace_packet *packet)
 {
-	enum wire_position place = wire_op_position(packet->opcode);
+	enum wire_position pos_flags = wire_op_position(packet->opcode);
 	enum wire_family family = wire_op_family(packet->opcode);
 	uint32_t mtu = stream->facts.mtu;
-	bool more_follow = place & (WIRE_FIRST | WIRE_MIDDLE);
+	bool more_follow = pos_flags & (WIRE_FIRST | WIRE_MIDDLE);
 
 	if (packet->flags & TRACE_SOLICITED && more_follow)
 		stream_violation(stream, packet, RULE_SOLICITED);
 	if (mtu == 0 || (family != WIRE_FAMILY_SEND && family != WIRE_FAMILY_WRITE))
 		return;
 	if ((more_follow && packet->payload != mtu) || packet->payload > mtu ||
-	    (place == WIRE_LAST && packet->payload == 0))
+	    (pos_flags == WIRE_LAST && packet->payload == 0))
 		stream_violation(stream, packet, RULE_LENGTH);
 }
 
-static void new_packet(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+static void process_new_packet(struct stream *stream, const struct trace_packet *packet,
+			       uint64_t position)
 {
-	enum wire_position place = wire_op_position(packet->opcode);
+	enum wire_position pos_flags = wire_op_position(packet->opcode);
 
 	if (stream->opcode != -2 && !wire_op_may_follow(stream->opcode, packet->opcode))
 		stream_violation(stream, packet, RULE_OPCODE_ORDER);
 	/* A message whose first packet is missing counts, too. */
-	if (place & (WIRE_FIRST | WIRE_ONLY) || stream->opcode < 0)
-		begin_message(stream, packet, position);
+	if (pos_flags & (WIRE_FIRST | WIRE_ONLY) || stream->opcode < 0)
+		start_message(stream, packet, position);
 	continue_message(stream, packet, position);
-	stream->opcode = place & (WIRE_LAST | WIRE_ONLY) ? -1 : packet->opcode;
+	stream->opcode = pos_flags & (WIRE_LAST | WIRE_ONLY) ? -1 : packet->opcode;
 	stream->next = stream->messages.items[stream->messages.count - 1].end;
 	if (stream->next - stream->unacked > stream->counts.most_unacknowledged)
 		stream->counts.most_unacknowledged = stream->next - stream->unacked;
 	stream->counts.payload_bytes += packet->payload;
-	if (!stream->is_limited || stream->limited != position)
-		stream_note(stream, packet, position, STREAM_SENT);
-	stream_note_limit(stream, packet->time_ns);
+	if (!stream->newest_is_limited || stream->limited_position != position)
+		stream_add_event(stream, packet, position, STREAM_SENT);
+	stream_update_limit(stream, packet->time_ns);
 }
 
 /* Handles missing packets before position: lost before the point of capture, or by the capture. */
-static void skip_gap(struct stream *stream, uint64_t position)
+static void skip_missing(struct stream *stream, uint64_t position)
 {
 	struct stream_message *last =
 		stream->messages.count ? &stream->messages.items[stream->messages.count - 1] : NULL;
@@ -180,63 +182,65 @@ static void skip_gap(struct stream *stream, uint64_t position)
 		stream->next = position;
 		return;
 	}
-	spans_add(&stream->gaps, stream->next, position);
+	spans_add(&stream->missing_requests, stream->next, position);
 	stream->next = position;
 	stream->opcode = -2;
 	/* The number of messages in the hole will follow from an MSN. */
-	stream->base_known = stream->base_certain = stream->lsn_known = false;
-	stream->base_from = stream->messages.count;
-	stream->is_limited = false;
+	stream->ssn_base_known = stream->ssn_base_exact = stream->lsn_known = false;
+	stream->ssn_base_from = stream->messages.count;
+	stream->newest_is_limited = false;
 }
 
-static void old_packet(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+static void process_old_packet(struct stream *stream, const struct trace_packet *packet,
+			       uint64_t position)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 	struct stream_message *message;
 
-	if (spans_take(&stream->gaps, position)) {
+	if (spans_take(&stream->missing_requests, position)) {
 		stream->counts.late_packets++;
 		stream->counts.payload_bytes += packet->payload;
 		if (wire_op_position(packet->opcode) & (WIRE_FIRST | WIRE_ONLY))
 			count_message(&stream->counts, packet);
-		stream_note(stream, packet, position, STREAM_LATE);
+		stream_add_event(stream, packet, position, STREAM_LATE);
 		return;
 	}
 	stream->counts.resent_packets++;
 	if (position < stream->unacked)
 		stream->counts.resent_acknowledged++;
-	message = has_response(family) ? stream_find(stream, position) : NULL;
+	message = has_response(family) ? stream_find_message(stream, position) : NULL;
 	/* It requests the responses that are missing from here on (rule S12). */
 	if (message && message->family == family &&
-	    spans_first(&stream->unanswered, position, message->answered) < message->end)
-		open_read(stream, message, packet);
-	stream_note(stream, packet, position, STREAM_RESENT);
+	    spans_first(&stream->missing_responses, position, message->next_response) <
+		    message->end)
+		add_outstanding_read(stream, message, packet);
+	stream_add_event(stream, packet, position, STREAM_RESENT);
 }
 
-static void start(struct stream *stream, const struct trace_packet *packet)
+static void start_stream(struct stream *stream, const struct trace_packet *packet)
 {
 	stream->started = true;
 	stream->begin_ns = packet->time_ns;
 	if (!stream->facts.start_is_known || packet->psn != stream->facts.start)
 		stream->next = stream_position(stream, packet->psn);
 	else
-		stream->base_known = stream->base_certain = true;
+		stream->ssn_base_known = stream->ssn_base_exact = true;
 	stream->first = stream->unacked = stream->next;
-	if (stream->base_certain)
+	if (stream->ssn_base_exact)
 		stream->opcode = -1;
 	/* An ACK before the first request has reported the initial credits (rule C9). */
-	if (!stream->ghosts || stream->ghost_psn != psn_sub(packet->psn, 1)) {
+	if (!stream->initial_acks || stream->initial_ack_psn != psn_sub(packet->psn, 1)) {
 		stream->lsn_known = false;
 		return;
 	}
-	stream->counts.unsolicited_acks += stream->ghosts;
-	if (stream->ghost_msn == 0)
-		stream->base_known = stream->base_certain = true;
-	else if (stream->base_certain)
+	stream->counts.unsolicited_acks += stream->initial_acks;
+	if (stream->initial_ack_msn == 0)
+		stream->ssn_base_known = stream->ssn_base_exact = true;
+	else if (stream->ssn_base_exact)
 		stream_violation(stream, packet, RULE_INITIAL_MSN);
-	if (!stream->base_known) {
-		stream->base = stream->ghost_msn;
-		stream->base_known = true;
+	if (!stream->ssn_base_known) {
+		stream->ssn_base = stream->initial_ack_msn;
+		stream->ssn_base_known = true;
 	}
 }
 
@@ -244,31 +248,31 @@ void stream_request(struct stream *stream, const struct trace_packet *packet)
 {
 	struct stream_sent *sent;
 	uint64_t position;
-	bool again;
+	bool retransmitted;
 
 	if (!stream->sent)
-		stream->sent = array_zeroed(STREAM_SENT_SLOTS, sizeof(*stream->sent));
+		stream->sent = array_calloc(STREAM_SENT_SLOTS, sizeof(*stream->sent));
 	if (!stream->started)
-		start(stream, packet);
+		start_stream(stream, packet);
 	position = stream_position(stream, packet->psn);
-	again = position < stream->next;
+	retransmitted = position < stream->next;
 	stream->end_ns = packet->time_ns;
 	stream->counts.request_packets++;
 	stream->counts.ack_requests += (packet->flags & TRACE_ACK_REQUEST) != 0;
-	check_shape(stream, packet);
-	nak_answered(stream, packet, position);
-	if (again) {
-		old_packet(stream, packet, position);
+	check_length_and_se(stream, packet);
+	nak_check_reaction(stream, packet, position);
+	if (retransmitted) {
+		process_old_packet(stream, packet, position);
 	} else {
 		if (position > stream->next)
-			skip_gap(stream, position);
-		new_packet(stream, packet, position);
+			skip_missing(stream, position);
+		process_new_packet(stream, packet, position);
 	}
 	sent = &stream->sent[position % STREAM_SENT_SLOTS];
 	*sent = (struct stream_sent){
 		.position = position,
 		.time_ns = packet->time_ns,
-		.again = again,
-		.asked = packet->flags & TRACE_ACK_REQUEST,
+		.retransmitted = retransmitted,
+		.ack_req = packet->flags & TRACE_ACK_REQUEST,
 	};
 }

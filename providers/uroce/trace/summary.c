@@ -34,7 +34,7 @@ const char *report_service(uint8_t service)
 	return "CNP";
 }
 
-static void time_text(uint64_t ns, char text[32])
+static void format_time(uint64_t ns, char text[32])
 {
 	if (ns >= 1000000000)
 		snprintf(text, 32, "%.6f s", (double)ns / 1e9);
@@ -44,23 +44,23 @@ static void time_text(uint64_t ns, char text[32])
 		snprintf(text, 32, "%.3f us", (double)ns / 1e3);
 }
 
-static void line(FILE *out, const char *label, const char *there, const char *back)
+static void print_row(FILE *out, const char *label, const char *there, const char *back)
 {
 	fprintf(out, "  %-28s %*s %*s\n", label, COLUMN, there, COLUMN, back);
 }
 
-static void count_text(const struct stream *stream, const struct count_row *row, char text[32])
+static void format_count(const struct stream *stream, const struct count_row *row, char text[32])
 {
 	uint64_t value = count_value(&stream->counts, row);
 
 	if (row->unit == COUNT_TIME)
-		time_text(value, text);
+		format_time(value, text);
 	else
 		snprintf(text, 32, "%" PRIu64, value);
 }
 
 /* Omits numbers that are 0 in both directions. */
-static void counts(FILE *out, const struct stream streams[2])
+static void print_counts(FILE *out, const struct stream streams[2])
 {
 	char there[32], back[32];
 
@@ -68,24 +68,24 @@ static void counts(FILE *out, const struct stream streams[2])
 		if (count_value(&streams[0].counts, row) == 0 &&
 		    count_value(&streams[1].counts, row) == 0)
 			continue;
-		count_text(&streams[0], row, there);
-		count_text(&streams[1], row, back);
-		line(out, row->label, there, back);
+		format_count(&streams[0], row, there);
+		format_count(&streams[1], row, back);
+		print_row(out, row->label, there, back);
 	}
 }
 
-static void credits_text(const struct stream *stream, char text[32])
+static void format_credits(const struct stream *stream, char text[32])
 {
-	if (!stream->heard)
+	if (!stream->aeth_seen)
 		snprintf(text, 32, "-");
-	else if (!stream->counted)
+	else if (!stream->credits_seen)
 		snprintf(text, 32, "not reported");
 	else
 		snprintf(text, 32, "%u to %u", credit_decode(stream->lowest),
 			 credit_decode(stream->highest));
 }
 
-static void goodput_text(const struct stream *stream, char text[32])
+static void format_goodput(const struct stream *stream, char text[32])
 {
 	double rate = stream_goodput(stream);
 
@@ -95,7 +95,7 @@ static void goodput_text(const struct stream *stream, char text[32])
 		snprintf(text, 32, "%.3f MB/s", rate / 1e6);
 }
 
-static void sequence_text(uint32_t number, char text[32])
+static void format_sequence(uint32_t number, char text[32])
 {
 	if (number == UINT32_MAX)
 		snprintf(text, 32, "-");
@@ -103,34 +103,34 @@ static void sequence_text(uint32_t number, char text[32])
 		snprintf(text, 32, "%u", number);
 }
 
-static void sequences(FILE *out, const struct stream streams[2])
+static void print_sequences(FILE *out, const struct stream streams[2])
 {
 	char text[2][32];
 
 	for (int i = 0; i < 2; i++)
 		snprintf(text[i], 32, streams[i].started ? "%u" : "-",
 			 (uint32_t)streams[i].first & WIRE_24BIT_MASK);
-	line(out, "first PSN", text[0], text[1]);
+	print_row(out, "first PSN", text[0], text[1]);
 	for (int i = 0; i < 2; i++)
 		snprintf(text[i], 32, streams[i].started ? "%u" : "-",
 			 (uint32_t)streams[i].next & WIRE_24BIT_MASK);
-	line(out, "next PSN, at the end", text[0], text[1]);
+	print_row(out, "next PSN, at the end", text[0], text[1]);
 	for (int i = 0; i < 2; i++)
-		sequence_text(stream_ssn(&streams[i]), text[i]);
-	line(out, "SSN, at the end", text[0], text[1]);
+		format_sequence(stream_ssn(&streams[i]), text[i]);
+	print_row(out, "SSN, at the end", text[0], text[1]);
 	for (int i = 0; i < 2; i++)
-		sequence_text(streams[i].heard ? streams[i].msn : UINT32_MAX, text[i]);
-	line(out, "MSN, at the end", text[0], text[1]);
+		format_sequence(streams[i].aeth_seen ? streams[i].msn : UINT32_MAX, text[i]);
+	print_row(out, "MSN, at the end", text[0], text[1]);
 	for (int i = 0; i < 2; i++)
-		sequence_text(stream_limit(&streams[i]) >= 0 ? streams[i].lsn : UINT32_MAX,
-			      text[i]);
-	line(out, "LSN, at the end", text[0], text[1]);
+		format_sequence(stream_limit(&streams[i]) >= 0 ? streams[i].lsn : UINT32_MAX,
+				text[i]);
+	print_row(out, "LSN, at the end", text[0], text[1]);
 	for (int i = 0; i < 2; i++)
-		credits_text(&streams[i], text[i]);
-	line(out, "credits advertised", text[0], text[1]);
+		format_credits(&streams[i], text[i]);
+	print_row(out, "credits advertised", text[0], text[1]);
 }
 
-static void round_trips(FILE *out, struct stream streams[2])
+static void print_round_trips(FILE *out, struct stream streams[2])
 {
 	struct stream_round_trips trips[2] = { stream_round_trips(&streams[0]),
 					       stream_round_trips(&streams[1]) };
@@ -150,15 +150,16 @@ static void round_trips(FILE *out, struct stream streams[2])
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 		for (int i = 0; i < 2; i++)
 			if (trips[i].count)
-				time_text(*(uint64_t *)((char *)&trips[i] + rows[row].offset),
-					  text[i]);
+				format_time(*(uint64_t *)((char *)&trips[i] + rows[row].offset),
+					    text[i]);
 			else
 				snprintf(text[i], 32, "-");
-		line(out, rows[row].label, text[0], text[1]);
+		print_row(out, rows[row].label, text[0], text[1]);
 	}
 }
 
-static void violations(FILE *out, const struct rule_hits rules[TRACE_RULE_COUNT], const char *where)
+static void print_violations(FILE *out, const struct rule_hits rules[TRACE_RULE_COUNT],
+			     const char *where)
 {
 	for (int rule = 0; rule < TRACE_RULE_COUNT; rule++) {
 		const struct rule_hits *hits = &rules[rule];
@@ -174,7 +175,7 @@ static void violations(FILE *out, const struct rule_hits rules[TRACE_RULE_COUNT]
 	}
 }
 
-static void qpn_text(uint32_t qpn, char text[32])
+static void format_qpn(uint32_t qpn, char text[32])
 {
 	if (qpn)
 		snprintf(text, 32, "QP 0x%06x", qpn);
@@ -182,14 +183,14 @@ static void qpn_text(uint32_t qpn, char text[32])
 		snprintf(text, 32, "QP unknown");
 }
 
-static void connection_summary(FILE *out, const struct trace *trace,
-			       struct trace_connection *connection, size_t number)
+static void print_connection(FILE *out, const struct trace *trace,
+			     struct trace_connection *connection, size_t number)
 {
 	const struct flow *flow = &trace->flows.items[connection->flows[0]];
 	char from[TRACE_ADDRESS_BYTES], to[TRACE_ADDRESS_BYTES], src[32], dst[32];
 
-	qpn_text(flow->src_qpn, src);
-	qpn_text(flow->dst_qpn, dst);
+	format_qpn(flow->src_qpn, src);
+	format_qpn(flow->dst_qpn, dst);
 	fprintf(out, "\nconnection %zu  %s  a = %s %s  b = %s %s  (found by: %s)\n", number,
 		report_service(flow->service), report_address(flow->src, from), src,
 		report_address(flow->dst, to), dst, pairing_name(connection->by));
@@ -206,46 +207,48 @@ static void connection_summary(FILE *out, const struct trace *trace,
 		fputc('\n', out);
 		return;
 	}
-	line(out, "", "a asks b", "b asks a");
-	counts(out, connection->streams);
-	sequences(out, connection->streams);
-	round_trips(out, connection->streams);
-	goodput_text(&connection->streams[0], src);
-	goodput_text(&connection->streams[1], dst);
-	line(out, "goodput", src, dst);
-	violations(out, connection->streams[0].rules, " when a asks b");
-	violations(out, connection->streams[1].rules, " when b asks a");
+	print_row(out, "", "a asks b", "b asks a");
+	print_counts(out, connection->streams);
+	print_sequences(out, connection->streams);
+	print_round_trips(out, connection->streams);
+	format_goodput(&connection->streams[0], src);
+	format_goodput(&connection->streams[1], dst);
+	print_row(out, "goodput", src, dst);
+	print_violations(out, connection->streams[0].rules, " when a asks b");
+	print_violations(out, connection->streams[1].rules, " when b asks a");
 }
 
-static void remark(FILE *out, uint64_t count, const char *text)
+static void print_remark(FILE *out, uint64_t count, const char *text)
 {
 	if (count)
 		fprintf(out, "  %" PRIu64 " %s\n", count, text);
 }
 
-static void file_summary(FILE *out, const char *path, const struct trace *trace)
+static void print_file(FILE *out, const char *path, const struct trace *trace)
 {
 	const struct trace_totals *totals = &trace->totals;
 
 	fprintf(out, "%s: %" PRIu64 " frames, %" PRIu64 " packets of RoCEv2, %.6f s\n", path,
 		totals->frames, totals->roce,
 		totals->frames ? (double)(totals->end_ns - totals->begin_ns) / 1e9 : 0.0);
-	remark(out, totals->verdicts[FRAME_OTHER], "frames are of something else");
-	remark(out, totals->verdicts[FRAME_CUT], "frames were captured without their BTH");
-	remark(out, totals->verdicts[FRAME_BROKEN],
-	       "frames have lengths that contradict each other");
-	remark(out, totals->verdicts[FRAME_FRAGMENT],
-	       "frames are IP fragments, which RoCEv2 has not");
-	remark(out, totals->cut_bursts,
-	       "bursts of packets are cut by the snap length: their packets are "
-	       "missing here; capture with a larger one");
-	remark(out, totals->unchecked,
-	       "packets were not captured whole, so that their ICRC was not "
-	       "checked");
-	remark(out, totals->copies, "packets are second copies of others, and left out");
-	remark(out, totals->refused, "packets were refused by their process, and are left out");
-	remark(out, totals->congestion, "packets carry FECN or BECN");
-	remark(out, trace->flows.refused, "packets are of too many queue pairs, and left out");
+	print_remark(out, totals->verdicts[FRAME_OTHER], "frames are of something else");
+	print_remark(out, totals->verdicts[FRAME_CUT], "frames were captured without their BTH");
+	print_remark(out, totals->verdicts[FRAME_BROKEN],
+		     "frames have lengths that contradict each other");
+	print_remark(out, totals->verdicts[FRAME_FRAGMENT],
+		     "frames are IP fragments, which RoCEv2 has not");
+	print_remark(out, totals->cut_bursts,
+		     "bursts of packets are cut by the snap length: their packets are "
+		     "missing here; capture with a larger one");
+	print_remark(out, totals->unchecked,
+		     "packets were not captured whole, so that their ICRC was not "
+		     "checked");
+	print_remark(out, totals->copies, "packets are second copies of others, and left out");
+	print_remark(out, totals->refused,
+		     "packets were refused by their process, and are left out");
+	print_remark(out, totals->congestion, "packets carry FECN or BECN");
+	print_remark(out, trace->flows.refused,
+		     "packets are of too many queue pairs, and left out");
 	if (totals->malformed)
 		fprintf(out,
 			"  %" PRIu64 " datagrams to port %d are none of RoCEv2; packet %u: %s\n",
@@ -267,8 +270,8 @@ static void file_summary(FILE *out, const char *path, const struct trace *trace)
 
 void report_summary(FILE *out, const char *path, struct trace *trace)
 {
-	file_summary(out, path, trace);
-	violations(out, trace->sender_rules, "");
+	print_file(out, path, trace);
+	print_violations(out, trace->sender_rules, "");
 	for (size_t i = 0; i < trace->connections.count; i++)
-		connection_summary(out, trace, &trace->connections.items[i], i + 1);
+		print_connection(out, trace, &trace->connections.items[i], i + 1);
 }

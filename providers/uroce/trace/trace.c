@@ -8,13 +8,13 @@
 #include "burst.h"
 
 /* Context of add_packet(). */
-struct adding {
+struct add_context {
 	struct trace *trace;
 	const struct capture_frame *captured;
 	const struct frame *frame;
 };
 
-static uint16_t flags_of(const struct frame *frame, const struct burst_packet *packet)
+static uint16_t packet_flags(const struct frame *frame, const struct burst_packet *packet)
 {
 	const struct wire_packet *wire = &packet->wire;
 
@@ -27,14 +27,14 @@ static uint16_t flags_of(const struct frame *frame, const struct burst_packet *p
 			  (wire->congestion ? TRACE_CONGESTION : 0));
 }
 
-static enum trace_way way_of(const struct adding *adding)
+static enum trace_way packet_direction(const struct add_context *add_context)
 {
-	if (adding->captured->note.way != TRACE_WAY_UNKNOWN)
-		return adding->captured->note.way;
-	return adding->frame->way;
+	if (add_context->captured->note.way != TRACE_WAY_UNKNOWN)
+		return add_context->captured->note.way;
+	return add_context->frame->way;
 }
 
-static void add_management(struct trace *trace, const struct frame *frame,
+static void add_cm_message(struct trace *trace, const struct frame *frame,
 			   const struct burst_packet *packet)
 {
 	const struct cm_connection *connection =
@@ -55,38 +55,39 @@ static void add_management(struct trace *trace, const struct frame *frame,
 
 static void add_packet(void *context, const struct burst_packet *packet, unsigned int part)
 {
-	const struct adding *adding = context;
-	struct trace *trace = adding->trace;
+	const struct add_context *add_context = context;
+	struct trace *trace = add_context->trace;
 	const struct wire_packet *wire = &packet->wire;
 	struct trace_packet *added = array_append(&trace->packets);
 
 	*added = (struct trace_packet){
-		.time_ns = adding->captured->time_ns,
+		.time_ns = add_context->captured->time_ns,
 		.hash = packet->hash,
-		.frame = adding->captured->number,
+		.frame = add_context->captured->number,
 		.flow = FLOW_NONE,
 		.psn = wire->psn,
 		.msn = wire->msn,
 		.dma_length = wire->dma_length,
 		.payload = (uint16_t)wire->payload_length,
 		.part = (uint16_t)part,
-		.flags = flags_of(adding->frame, packet),
+		.flags = packet_flags(add_context->frame, packet),
 		.opcode = wire->opcode,
 		.syndrome = wire->syndrome,
-		.way = (uint8_t)way_of(adding),
+		.way = (uint8_t)packet_direction(add_context),
 	};
 	trace->totals.unchecked += packet->icrc_unchecked;
 	trace->totals.congestion += (added->flags & TRACE_CONGESTION) != 0;
-	if (adding->captured->note.refused) {
+	if (add_context->captured->note.refused) {
 		added->flags |= TRACE_REFUSED;
 		trace->totals.refused++;
 	}
 	if (added->flags & TRACE_IGNORED)
 		return;
 	if (wire->dest_qpn == MAD_QPN && (wire->opcode & WIRE_SERVICE_MASK) == WIRE_UD)
-		add_management(trace, adding->frame, packet);
+		add_cm_message(trace, add_context->frame, packet);
 	else
-		added->flow = flows_add(&trace->flows, &adding->frame->path, wire, added->time_ns);
+		added->flow =
+			flows_add(&trace->flows, &add_context->frame->path, wire, added->time_ns);
 }
 
 void trace_add(void *context, const struct capture_frame *captured)
@@ -94,7 +95,7 @@ void trace_add(void *context, const struct capture_frame *captured)
 	struct trace *trace = context;
 	struct trace_totals *totals = &trace->totals;
 	struct frame frame;
-	struct adding adding = { trace, captured, &frame };
+	struct add_context add_context = { trace, captured, &frame };
 	enum frame_verdict verdict = frame_read(captured->link_type, captured->bytes,
 						captured->captured, captured->length, &frame);
 	enum wire_error error;
@@ -110,7 +111,7 @@ void trace_add(void *context, const struct capture_frame *captured)
 	totals->verdicts[verdict]++;
 	if (verdict != FRAME_ROCE)
 		return;
-	parts = burst_split(&frame, add_packet, &adding, &error, &lost);
+	parts = burst_split(&frame, add_packet, &add_context, &error, &lost);
 	/*
 	 * The kernel increments its counter once for a burst, so the identifications of later
 	 * packets repeat.
