@@ -48,7 +48,7 @@ struct capture_buffer {
 /* Returns 0 or a negative errno.  Pages are allocated on first use and not inherited by fork(). */
 int capture_buffer_open(struct capture_buffer *buffer);
 /*
- * Frees the memory.  The buffer must be shut and empty, so that no record is open.
+ * Frees the memory.  The buffer must be closed and empty, so that no record is open.
  * capture_buffer_add() may still be called, and returns NULL.
  */
 void capture_buffer_close(struct capture_buffer *buffer);
@@ -57,7 +57,7 @@ void capture_buffer_close(struct capture_buffer *buffer);
  * Reserves a record of bytes (at most CAPTURE_RECORD_MAX) for packets packets.  In *now, 0 stands
  * for the current time and another value for an earlier CLOCK_REALTIME time in ns; on return *now
  * is the timestamp of the record, which is never below that of the previous one.  Waits for room
- * for at most 100 ms, with the caller's locks held.  Returns NULL if the buffer is shut or has no
+ * for at most 100 ms, with the caller's locks held.  Returns NULL if the buffer is closed or has no
  * room; the packets then count as lost.  Any thread.
  */
 struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t bytes,
@@ -72,7 +72,7 @@ static inline void capture_buffer_end(struct capture_record *record, bool keep)
 /* Refuses further records.  Returns true if all records have been read. */
 bool capture_buffer_shut(struct capture_buffer *buffer);
 
-/* Consumer: returns the oldest record, or NULL if there is none or it is still open. */
+/* Consumer: returns the oldest record, or NULL if there is none or it is open. */
 struct capture_record *capture_buffer_oldest(struct capture_buffer *buffer);
 /* Consumer: frees the record that capture_buffer_oldest() returned. */
 void capture_buffer_read(struct capture_buffer *buffer, const struct capture_record *record);

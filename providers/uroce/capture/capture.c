@@ -15,7 +15,7 @@
 
 /*
  * Never freed, except for the buffer's memory: a thread may have loaded capture_now and use it at
- * any later time.  It then finds the buffer shut.
+ * any later time.  It then finds the buffer closed.
  */
 struct capture {
 	struct capture *older;

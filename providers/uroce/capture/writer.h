@@ -31,8 +31,8 @@ struct capture_writer {
 int capture_writer_start(struct capture_writer *writer, const struct capture_config *config,
 			 struct capture_buffer *buffer, int fd, char error[CAPTURE_ERROR_TEXT]);
 /*
- * Writes out the buffer, which must be shut, and ends the thread.  Returns false if it does not end
- * in time, as its file blocks; the thread then continues to use writer and buffer.
+ * Writes out the buffer, which must be closed, and ends the thread.  Returns false if it does not
+ * end in time, as its file blocks; the thread then continues to use writer and buffer.
  */
 bool capture_writer_stop(struct capture_writer *writer);
 /*

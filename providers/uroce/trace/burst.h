@@ -24,7 +24,7 @@ struct burst_packet {
 };
 
 /*
- * Calls each() for every packet of the datagram in order, with part 0, 1, 2, ... Returns their
+ * Calls each() for every packet of the datagram in order, counting part from 0, and returns their
  * number.  After a malformed packet it stops and sets *error.  Sets *lost if packets are missing,
  * as the snap length has truncated a burst or a later part is malformed.
  */
