@@ -34,9 +34,9 @@ struct capture_file {
 };
 
 /*
- * Opens a file by name and empties it if it is a regular file; "-" is standard output.  A regular
- * file is locked; -EBUSY if another process captures into it.  Does not wait for the reader of a
- * FIFO (-ENXIO).  Returns 0 or a negative errno, with one line in error.
+ * Opens a file by name and empties it if it is a regular file; "-" is standard output, which is not
+ * emptied.  A regular file is locked; -EBUSY if another process captures into it.  Does not wait
+ * for the reader of a FIFO (-ENXIO).  Returns 0 or a negative errno, with one line in error.
  */
 int capture_file_open(struct capture_file *file, const char *name, char error[CAPTURE_ERROR_TEXT]);
 /*

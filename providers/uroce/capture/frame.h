@@ -12,7 +12,6 @@
 enum {
 	FRAME_ETHERNET_BYTES = 14,
 	FRAME_UDP_BYTES = 8,
-	FRAME_HEADERS_MAX = FRAME_ETHERNET_BYTES + 40 + FRAME_UDP_BYTES,
 };
 
 /* Returns the number of bytes in front of the UDP payload. */

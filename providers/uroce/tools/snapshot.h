@@ -10,8 +10,6 @@
 #include "link/guest.h"
 #include <rdma/uroce-abi.h>
 
-#define SNAPSHOT_MAX_COUNTERS 64
-
 struct snapshot {
 	uint8_t *bytes; /* mapped memory of length bytes */
 	size_t length;

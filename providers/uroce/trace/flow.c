@@ -114,7 +114,6 @@ uint32_t flows_add(struct flows *flows, const struct wire_path *path,
 		flow->begin = time_ns;
 	flow->end = time_ns;
 	flow->bytes += packet->payload_length;
-	flow->src_port_changed |= flow->src_port != path->src_port;
 	if (flow->mtu == 0 && position & (WIRE_FIRST | WIRE_MIDDLE))
 		flow->mtu = packet->payload_length;
 	if (flow->service == WIRE_UD)

@@ -30,7 +30,6 @@ struct flow {
 	uint32_t dst_qpn, src_qpn; /* src_qpn: 0 if unknown */
 	uint8_t service;	   /* WIRE_RC ... */
 	uint16_t src_port;
-	bool src_port_changed;	 /* the source port has changed */
 	bool closed;		 /* ended: later packets form another flow */
 	uint32_t peer;		 /* index of the opposite direction, or FLOW_NONE */
 	uint32_t older;		 /* index of the previous flow with this key, or FLOW_NONE */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * A set of missing positions (see stream.h), as ranges.  It has room for a fixed number of ranges;
- * when it is full the oldest range is removed and counts as lost.
+ * when it is full one of them, usually the oldest, is removed and counts as lost.
  */
 #ifndef UROCE_TRACE_SPANS_H
 #define UROCE_TRACE_SPANS_H
