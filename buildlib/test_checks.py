@@ -268,6 +268,24 @@ def test_no_group_calls_one_above_it(tree):
     assert code == 1 and "wire/bytes.c: 'bytes' may not use b of 'packets' above it" in output
 
 
+def test_files_do_not_call_each_other_in_a_circle(tree):
+    def broker(ports):
+        tree.archive("ports", ports)
+        subprocess.run(["ar", "rcs", "libbroker.a", "slots.o", "names.o", "ports.o"],
+                       cwd=tree.root, check=True)
+        return tree.check("check-layers", f"broker={tree.root}/libbroker.a")
+
+    for name in ("slots", "names", "ports"):
+        tree.write(f"providers/uroce/broker/{name}.c", LICENCE)
+    tree.archive("slots", "int a(void);\nint b(void);\nint a(void) { return b(); }\n")
+    tree.archive("names", "int b(void);\nint c(void);\nint b(void) { return c(); }\n")
+    code, output = broker("int c(void);\nint c(void) { return 1; }\n")
+    assert code == 0, output
+    code, output = broker("int a(void);\nint c(void);\nint c(void) { return a(); }\n")
+    assert code == 1 and "broker: calls in a circle: providers/uroce/broker/names.c, " \
+        "providers/uroce/broker/ports.c, providers/uroce/broker/slots.c" in output
+
+
 def test_calls_upwards_that_are_gone_are_found(tree):
     archive = tree.archive("demux", "int f(void);\nint f(void) { return 1; }\n")
     tree.write("providers/uroce/progress/demux.c", LICENCE)

@@ -155,16 +155,6 @@ inline void cwnd_progress(struct eng_qp *qp, uint64_t cost)
 		req->cwnd = req->cwnd_limit;
 }
 
-bool cwnd_begins_recovery(struct eng_qp *qp)
-{
-	struct requester *req = &qp->req;
-
-	if (cwnd_is_recovering(qp))
-		return false;
-	req->cwnd_recovery_psn = req->end_psn;
-	return true;
-}
-
 void cwnd_first_loss(struct eng_qp *qp)
 {
 	if (cwnd_begins_recovery(qp))

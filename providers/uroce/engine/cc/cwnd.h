@@ -58,7 +58,13 @@ static inline bool cwnd_is_recovering(const struct eng_qp *qp)
 	return qp->req.cwnd_recovery_psn != qp->req.unacked_psn;
 }
 /* Returns true if the window may be reduced: once for all packets in flight now. */
-bool cwnd_begins_recovery(struct eng_qp *qp);
+static inline bool cwnd_begins_recovery(struct eng_qp *qp)
+{
+	if (cwnd_is_recovering(qp))
+		return false;
+	qp->req.cwnd_recovery_psn = qp->req.end_psn;
+	return true;
+}
 /* Handles a loss: reduces once per window, since further losses are the same congestion. */
 void cwnd_first_loss(struct eng_qp *qp);
 /* Handles a loss; reduces again when retransmitted packets have been lost. */
