@@ -59,7 +59,7 @@ void group_extend(struct broker_group *group, unsigned int count)
 void group_found(struct broker_group *group, unsigned int index, unsigned int owner)
 {
 	assert(owner < GROUP_UNKNOWN);
-	/* A forged answer, or one that is too late. */
+	/* The index may come from a forged or outdated reply to a probe. */
 	if (index >= group->count || group->owner[index] == owner)
 		return;
 	if (group->index[owner] != STEER_NONE) {

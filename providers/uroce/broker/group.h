@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The order of the members of a SO_REUSEPORT group, as the kernel has it: a new member gets the
- * next index, and when a member closes the last one moves into its place.  A broker that finds a
- * group of an earlier one knows its size, and learns the owners of the indexes by probes.
+ * Order of the sockets (members) of a SO_REUSEPORT group, as the kernel keeps it: a new member gets
+ * the next index, and when a member is closed the last member moves to its index.  A broker that
+ * replaces an earlier broker only knows the size of an existing group; it finds the owners of the
+ * indexes by probes.
  */
 #ifndef UROCE_BROKER_GROUP_H
 #define UROCE_BROKER_GROUP_H
@@ -14,43 +15,49 @@
 #include "steer.h"
 
 /*
- * A member for each slot and the broker's own two; beyond that, what an earlier broker that still
- * lives has.
+ * Maximum number of members: one for each slot and two of the broker, and as many again for an
+ * earlier broker that still runs.
  */
 #define GROUP_MEMBERS (2 * UROCE_BROKER_SLOTS)
 
-/* Owner of a member: the first slot of a client, or one of these. */
+/* Owner of a member: the first slot of a client, or one of these values. */
 enum group_owner {
 	GROUP_GSI = UROCE_BROKER_SLOTS, /* the broker, for queue pair 1 */
-	GROUP_SINK,			/* the broker, for slots that nobody holds */
-	GROUP_UNKNOWN,			/* not found yet */
+	GROUP_SINK,			/* the broker, for slots that no client holds */
+	GROUP_UNKNOWN,			/* an owner that has not been found yet */
 	GROUP_OWNERS,			/* number of owners */
 };
 
 struct broker_group {
-	uint16_t count;		       /* of members */
-	uint16_t unknown;	       /* of those, how many are GROUP_UNKNOWN */
-	uint16_t owner[GROUP_MEMBERS]; /* by index */
-	uint16_t index[GROUP_OWNERS];  /* by owner, but for GROUP_UNKNOWN; or STEER_NONE */
+	uint16_t count;		       /* number of members */
+	uint16_t unknown;	       /* number of members with owner GROUP_UNKNOWN */
+	uint16_t owner[GROUP_MEMBERS]; /* owner of each member, by index */
+	/* Index of each owner's member (except GROUP_UNKNOWN), or STEER_NONE. */
+	uint16_t index[GROUP_OWNERS];
 };
 
-/* A group of count members of unknown owners: 0 for a new one. */
+/* Initializes a group of count members with unknown owners; count is 0 for a new group. */
 void group_init(struct broker_group *group, unsigned int count);
-/* A new member.  Returns its index, or STEER_NONE if there is no room. */
+/* Appends a member.  Returns its index, or STEER_NONE if the group is full. */
 uint16_t group_append(struct broker_group *group, unsigned int owner);
-/* Others have added members: there are count now, if that is more than were known. */
+/*
+ * Appends members of unknown owners until there are count; does nothing if there are count already.
+ */
 void group_extend(struct broker_group *group, unsigned int count);
-/* A probe for the index has reached the owner's member. */
+/* Records that the member at index belongs to owner, because owner received a probe for index. */
 void group_found(struct broker_group *group, unsigned int index, unsigned int owner);
-/* The owner's member is closed. */
+/* Removes the owner's member after its socket was closed; the last member moves to its index. */
 void group_remove(struct broker_group *group, unsigned int owner);
 /*
- * A member of an unknown owner may have been closed by its process, so that any other may have
- * moved: all but the count is forgotten, and is to be found again.
+ * Sets the number of members and marks all owners as unknown.  To be called if a process may have
+ * closed a member of unknown owner, since any other member may have moved then.
  */
 void group_forget(struct broker_group *group, unsigned int count);
 
-/* The table of the steering program.  Each slot of a client leads to the client's member. */
+/*
+ * Fills in the table of the steering program, which maps each slot of a client to the client's
+ * member.
+ */
 void group_table(const struct broker_group *group, const struct broker_slots *slots,
 		 struct steer_table *table);
 

@@ -12,7 +12,7 @@ void gsi_packet_build(const struct wire_path *path, uint32_t psn, const uint8_t 
 		.migrated = true, /* rule S15 */
 		.pkey = WIRE_DEFAULT_PKEY,
 		.dest_qpn = MAD_QPN,
-		/* Means nothing to a UD receiver; the kernel says so as well. */
+		/* Ignored by UD receivers; set because Linux sets it. */
 		.ack_request = true,
 		.psn = psn & WIRE_24BIT_MASK,
 		.qkey = MAD_QKEY,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * A MAD as one UD packet of queue pair 1, and what a received one must be.  Pure.
- */
+/* Builds the UD packet of queue pair 1 that carries a MAD, and checks received ones.  Pure. */
 #ifndef UROCE_BROKER_GSI_PACKET_H
 #define UROCE_BROKER_GSI_PACKET_H
 
@@ -9,19 +7,19 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-/* BTH, DETH, the MAD, ICRC. */
+/* BTH, DETH, MAD and ICRC */
 #define GSI_PACKET_BYTES 280
 
-/* The packet for a datagram whose IPv4 identification is 0. */
+/* Builds the packet of a MAD.  The ICRC is that of a datagram with IPv4 identification 0. */
 void gsi_packet_build(const struct wire_path *path, uint32_t psn, const uint8_t mad[MAD_BYTES],
 		      uint8_t packet[GSI_PACKET_BYTES]);
 
 enum gsi_fault {
 	GSI_OK,
-	GSI_NO_MAD,	/* not a UD SEND_ONLY of 256 bytes, or not of the connection manager */
-	GSI_WRONG_QKEY, /* not that of queue pair 1 */
+	GSI_NO_MAD,	/* no UD SEND_ONLY with 256 bytes, or no MAD of the connection manager */
+	GSI_WRONG_QKEY, /* Q_Key other than that of queue pair 1 */
 };
-/* P_Key and ICRC are looked at elsewhere, as those of all packets. */
+/* Checks a received packet.  The caller checks P_Key and ICRC, as for all packets. */
 enum gsi_fault gsi_packet_check(const struct wire_packet *packet);
 
 #endif

@@ -5,14 +5,17 @@
 #include <stddef.h>
 
 enum {
-	/* A process closes its files one after the other. */
+	/*
+	 * Number of checks at the short interval: a process that ends closes its files one by one,
+	 * so that its lock is released some time after its connection.
+	 */
 	ENDING_LOOKS = 50,
 };
 #define ENDING_PAUSE_NS UINT64_C(20000000)
-/* The client is stopped, or has another broker. */
+/* Interval of later checks: the client is stopped, or is connected to another broker. */
 #define ALIVE_PAUSE_NS UINT64_C(1000000000)
 
-/* Before each round; the first pause lets the client end. */
+/* Pause before each round, in ns.  The first one lets the client finish its exit. */
 static const uint64_t pause_ns[] = { 2000000, 50000000, 250000000, 1000000000 };
 #define ROUNDS (sizeof(pause_ns) / sizeof(pause_ns[0]))
 

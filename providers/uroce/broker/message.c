@@ -5,7 +5,7 @@
 #include <rdma/rdma_user_cm.h>
 #include <string.h>
 
-/* A hole would be a difference between compilers. */
+/* Padding would differ between compilers and architectures. */
 _Static_assert(sizeof(struct uroce_broker_header) == 16, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_hello) == 280, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_welcome) == 32, "padding in a message");
@@ -19,20 +19,20 @@ _Static_assert(sizeof(struct uroce_broker_list) == 536, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_probed) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_datagram) == 72, "padding in a message");
 
-/* A message that ends in an array sends only the entries that its count says. */
+/* Trailing array of a message; only the number of entries in its count field is sent. */
 struct array {
 	size_t entries; /* offset of the first entry; 0: no array */
-	size_t entry;	/* bytes */
-	size_t count;	/* offset of the count */
+	size_t entry;	/* size of an entry in bytes */
+	size_t count;	/* offset of the count field */
 	uint32_t limit;
 };
 
 struct format {
-	size_t bytes; /* of the whole structure; 0: no such type */
+	size_t bytes; /* size of the whole structure; 0: the type does not exist */
 	struct array array;
-	bool is_reply;	    /* may have an error */
-	size_t reserved[2]; /* offsets of __u32 that are 0; 0: no more */
-	/* Returns true if the fields could be right.  NULL: any are. */
+	bool is_reply;	    /* the error field may be set */
+	size_t reserved[2]; /* offsets of __u32 fields that must be 0; 0: none */
+	/* Returns true if the values of the fields are valid.  NULL: all values are valid. */
 	bool (*check)(const union broker_message *message);
 };
 
@@ -150,7 +150,7 @@ static bool check_ports(const union broker_message *message)
 	return ports->ports > 0;
 }
 
-/* A port that is bound. */
+/* A request for one port that is bound already. */
 static bool check_one_port(const union broker_message *message)
 {
 	return message->ports.ports == 1 && message->ports.port[0].port &&
@@ -287,7 +287,7 @@ static const struct format *format_of(uint32_t type)
 	return &formats[type];
 }
 
-/* Bytes before the entries of the array, or all. */
+/* Size of the message without the entries of its array. */
 static size_t fixed_bytes(const struct format *format)
 {
 	return format->array.entries ? format->array.entries : format->bytes;
@@ -303,7 +303,10 @@ static uint32_t count_of(const struct format *format, const void *message)
 	return count;
 }
 
-/* The length that a message of this format and beginning must have, or 0 if none would do. */
+/*
+ * Returns the length that the message must have by its type and count, or 0 if its count is
+ * invalid.
+ */
 static size_t length_of(const struct format *format, const uint8_t *bytes)
 {
 	uint32_t count = count_of(format, bytes);

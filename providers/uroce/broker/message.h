@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The messages of <rdma/uroce-broker.h>: checked when received, and begun to be sent.  Pure.
- */
+/* Parses and builds the messages of <rdma/uroce-broker.h>.  Pure. */
 #ifndef UROCE_BROKER_MESSAGE_H
 #define UROCE_BROKER_MESSAGE_H
 
@@ -13,13 +11,13 @@
 enum broker_message_error {
 	BROKER_MESSAGE_OK,
 	BROKER_MESSAGE_SHORT,	/* fewer bytes than the structure of its type */
-	BROKER_MESSAGE_VERSION, /* of another UROCE_BROKER_VERSION */
-	BROKER_MESSAGE_TYPE,	/* no type of this version */
-	BROKER_MESSAGE_LENGTH,	/* more bytes than the structure, or other than a count says */
-	BROKER_MESSAGE_VALUE,	/* a field that no sender of this version sets */
+	BROKER_MESSAGE_VERSION, /* version other than UROCE_BROKER_VERSION */
+	BROKER_MESSAGE_TYPE,	/* unknown type */
+	BROKER_MESSAGE_LENGTH,	/* length other than that of the structure with count entries */
+	BROKER_MESSAGE_VALUE,	/* invalid value of a field */
 };
 
-/* No message is longer, but for the bytes of a datagram. */
+/* Largest message, without the bytes of a datagram. */
 union broker_message {
 	struct uroce_broker_header header;
 	struct uroce_broker_hello hello;
@@ -35,15 +33,15 @@ union broker_message {
 	struct uroce_broker_datagram datagram;
 };
 
-/* The largest UDP payload of a DATAGRAM. */
+/* Largest UDP payload that follows a DATAGRAM message. */
 #define BROKER_DATAGRAM_MAX 65507
-/* Descriptors of one message. */
+/* Maximum number of descriptors in a message. */
 #define BROKER_DESCRIPTORS_MAX 2
 
 /*
- * Checks a received message of length bytes (any alignment).  If the result is BROKER_MESSAGE_OK
- * all of *message is set, and what was not sent is 0; else nothing is.  The datagram of a DATAGRAM
- * follows its structure in bytes and is not copied.
+ * Checks a received message of length bytes (any alignment).  On BROKER_MESSAGE_OK *message is set,
+ * and fields that were not sent are 0; otherwise *message is unchanged.  The payload of a DATAGRAM
+ * stays in bytes, after its structure, and is not copied.
  */
 enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t length,
 					       union broker_message *message);
@@ -51,13 +49,16 @@ enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t leng
 /* Clears the message and fills in its header. */
 void broker_message_begin(union broker_message *message, enum uroce_broker_type type,
 			  uint32_t number);
-/* The type of the reply to a request. */
+/* Returns the type of the reply to a request. */
 enum uroce_broker_type broker_message_reply(enum uroce_broker_type request);
-/* Number of bytes to send, by its type and counts; without the bytes of a datagram. */
+/*
+ * Returns the number of bytes to send according to the message's type and count, without the
+ * payload of a DATAGRAM.
+ */
 size_t broker_message_bytes(const union broker_message *message);
 /*
- * Number of descriptors that a correct message has with it.  A receiver closes those of a message
- * that has another number, and the connection.
+ * Returns the number of descriptors that the message must be accompanied by.  If another number was
+ * received, the receiver closes them and the connection.
  */
 unsigned int broker_message_descriptors(const union broker_message *message);
 

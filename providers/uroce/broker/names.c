@@ -17,7 +17,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* The kernel lowers it to net.core.somaxconn. */
+/* The kernel reduces the backlog to net.core.somaxconn. */
 enum { BACKLOG = 65535 };
 
 struct name {
@@ -51,15 +51,18 @@ static int make_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Linux 6.16 and later; before, a filter that drops all takes its place where one is needed. */
+/*
+ * SO_PASSRIGHTS exists since Linux 6.16.  On older kernels refuse_all() attaches a filter that
+ * drops everything.
+ */
 static int pass_rights(int fd, int on)
 {
 	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 }
 
 /*
- * Nothing that the other end sends gets into the socket, before it is known whose it is: the close
- * of a stranger's descriptor may take as long as its sender likes.
+ * Drops everything the peer sends until its user has been checked: a received descriptor of another
+ * user can make close() block for as long as that user likes.
  */
 static int refuse_all(int fd)
 {
@@ -83,14 +86,16 @@ int names_admit_descriptors(int fd)
 	if (!pass_rights(fd, 1) ||
 	    !setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)) || errno == ENOENT)
 		return 0;
-	/* qemu-user replaces filters and does not take them away. */
+	/* qemu-user cannot detach a filter, but can replace it. */
 	memset(&program, 0, sizeof(program));
 	program.len = 1;
 	program.filter = &pass;
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
-/* Returns true if the connection's other end is the user's: who called listen() or connect(). */
+/*
+ * Returns true if the process that called listen() or connect() at the other end belongs to user.
+ */
 static int is_of_user(int fd, uid_t user)
 {
 	struct ucred peer;
@@ -99,7 +104,7 @@ static int is_of_user(int fd, uid_t user)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == user;
 }
 
-/* ---- searching ---- */
+/* ---- search ---- */
 
 static int make_careful_socket(void)
 {
@@ -113,7 +118,7 @@ static int make_careful_socket(void)
 	return error;
 }
 
-/* A stranger's listener uses the socket up. */
+/* If the listener belongs to another user, the socket cannot be used again. */
 static int try_name(int fd, unsigned int number, uid_t user)
 {
 	const struct name name = broker_name(number);
@@ -150,7 +155,7 @@ int names_search(uid_t user, unsigned int below, struct names_found *found)
 	return result;
 }
 
-/* ---- listening ---- */
+/* ---- listener ---- */
 
 int names_listen(unsigned int number)
 {
@@ -159,7 +164,10 @@ int names_listen(unsigned int number)
 
 	if (fd < 0)
 		return fd;
-	/* What is accepted inherits it.  An older kernel lets descriptors in: names_accept(). */
+	/*
+	 * Accepted sockets get this setting from the listener.  Older kernels accept descriptors;
+	 * see names_accept().
+	 */
 	pass_rights(fd, 0);
 	if (!bind(fd, (const struct sockaddr *)&name.address, name.bytes) && !listen(fd, BACKLOG))
 		return fd;
@@ -205,7 +213,7 @@ int names_lock_slot(unsigned int slot)
 	return error;
 }
 
-/* The slot whose name a line of /proc/net/unix has, or UROCE_BROKER_SLOTS. */
+/* Returns the slot whose name is in this line of /proc/net/unix, or UROCE_BROKER_SLOTS. */
 static unsigned int slot_of_line(const char *line)
 {
 	const char *at = strrchr(line, '@');

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Abstract UNIX names of brokers and slots.  Other users may have bound any of them; what they
- * send is never received (Documentation/decisions/strangers.md).
+ * Abstract UNIX socket names of brokers and slots.  Other users may have bound any of them, so
+ * nothing is received from a peer before its user has been checked
+ * (Documentation/decisions/strangers.md).
  *
- * Functions return a descriptor, close-on-exec and non-blocking, or a negative errno.
+ * Functions that return int return a descriptor (close-on-exec, non-blocking) or a negative errno.
  */
 #ifndef UROCE_BROKER_NAMES_H
 #define UROCE_BROKER_NAMES_H
@@ -14,36 +15,40 @@
 #include <rdma/uroce-broker.h>
 
 struct names_found {
-	unsigned int number; /* of the name that was connected to */
-	unsigned int free;   /* the lowest above it that nobody has, or UROCE_BROKER_NAMES */
+	unsigned int number; /* number of the name that the search connected to */
+	unsigned int free;   /* lowest unbound name above number, or UROCE_BROKER_NAMES */
 };
 
 /*
- * A connection to the user's broker, that is the highest name at which this user listens below
- * the number below (UROCE_BROKER_NAMES: any).  -ENOENT: there is none.  -EAGAIN: none was seen, but
- * a listener had no room for a connection.  found->free is set in both cases as well.
+ * Connects to the user's broker: the listener of this user with the highest number less than below
+ * (UROCE_BROKER_NAMES: any number).  Returns -ENOENT if there is none, or -EAGAIN if none was found
+ * but the backlog of a listener was full; found->free is set in both cases.
  */
 int names_search(uid_t user, unsigned int below, struct names_found *found);
 /*
- * A listener at the name that a search has found free.  It elects the process that starts the
- * broker, which inherits the listener.  -EADDRINUSE: another process was faster, search again.
+ * Listens at a name that a search found free.  Of several processes that try this, one succeeds and
+ * starts the broker, to which it passes the listener.  Returns -EADDRINUSE if another process was
+ * faster; search again then.
  */
 int names_listen(unsigned int number);
 /*
- * The next connection of the user to the listener.  -EAGAIN: there is none; -EPERM: it was another
- * user's, and *stranger is its descriptor, which may take long to close.
+ * Accepts the next connection of the user.  Returns -EAGAIN if there is none, or -EPERM if the
+ * connection is another user's; *stranger then gets its descriptor, whose close() may block.
  */
 int names_accept(int listener, uid_t user, int *stranger);
-/* Returns true if the listener has the name of the number. */
+/* Returns true if the listener is bound to the broker name with this number. */
 bool names_is_bound_to(int listener, unsigned int number);
-/* From now on descriptors may come with what the other end sends. */
+/* Lets the connection receive descriptors from now on.  Returns 0 or a negative errno. */
 int names_admit_descriptors(int fd);
 
-/* A socket that holds the name of the slot.  -EADDRINUSE: another one does. */
+/*
+ * Binds the name of the slot and returns the socket, which holds it until it is closed.  Returns
+ * -EADDRINUSE if the name is bound already.
+ */
 int names_lock_slot(unsigned int slot);
 /*
- * Stores whether the name of each slot is bound, by whatever user.  Returns false if the kernel
- * does not show the names (no /proc).
+ * Stores for each slot whether its name is bound, by any user.  Returns false if the kernel does
+ * not list the names (no /proc).
  */
 bool names_bound_slots(bool bound[UROCE_BROKER_SLOTS]);
 

@@ -8,7 +8,7 @@
 #define PORT_MAX 65535
 
 struct port_entry {
-	struct port_entry *next; /* in its bucket */
+	struct port_entry *next; /* next entry of the bucket */
 	uint32_t client;
 	struct uroce_broker_port port;
 	bool chosen;
@@ -33,7 +33,7 @@ static bool is_same(const struct uroce_broker_endpoint *a, const struct uroce_br
 	return a->scope_id == b->scope_id && !memcmp(a->gid, b->gid, sizeof(a->gid));
 }
 
-/* Returns true if a packet of this IP version may be for the port. */
+/* Returns true if the port receives packets of this IP version. */
 static bool takes(const struct uroce_broker_port *port, bool ipv4)
 {
 	const uint8_t *gid = port->endpoint.gid;
@@ -55,7 +55,10 @@ static unsigned int bucket_of(uint16_t number)
 	return number % PORTS_BUCKETS;
 }
 
-/* The entry of this number after, or the first one if that is NULL. */
+/*
+ * Returns the next entry with this port number and space after the entry after, or the first one if
+ * that is NULL.
+ */
 static struct port_entry *next_of(const struct broker_ports *ports, uint16_t space, uint16_t number,
 				  const struct port_entry *after)
 {
@@ -94,7 +97,7 @@ static int add(struct broker_ports *ports, const struct port_entry *entry)
 	return 0;
 }
 
-/* Removes the entry that *from points to. */
+/* Removes and frees the entry that *from points to. */
 static void remove_entry(struct broker_ports *ports, struct port_entry **from)
 {
 	struct port_entry *entry = *from;
@@ -117,7 +120,10 @@ static int conflict(const struct uroce_broker_port *a, const struct uroce_broker
 	return 0;
 }
 
-/* As the kernel's cma_check_port().  self is the port's own entry, when it begins to listen. */
+/*
+ * Same rules as the kernel's cma_check_port().  self is the port's own entry when it starts to
+ * listen, and NULL when it is bound.
+ */
 static int check(const struct broker_ports *ports, const struct uroce_broker_port *port,
 		 const struct port_entry *self)
 {
@@ -133,9 +139,12 @@ static int check(const struct broker_ports *ports, const struct uroce_broker_por
 	return error;
 }
 
-/* ---- a number of our choice ---- */
+/* ---- choice of a number ---- */
 
-/* A number is nothing more as long as nobody listens at it. */
+/*
+ * Returns true if the number may be chosen again: all its ports were chosen, and none of them
+ * listens.
+ */
 static bool is_shareable(const struct broker_ports *ports, uint16_t space, uint16_t number)
 {
 	const struct port_entry *entry = NULL;
@@ -223,7 +232,7 @@ void ports_end(struct broker_ports *ports, uint32_t client, const struct uroce_b
 		remove_entry(ports, from);
 }
 
-/* Removes the client's entries; with client 0, which none has, all. */
+/* Removes the entries of the client, or all entries if client is 0 (SLOTS_NO_CLIENT). */
 static void remove_all(struct broker_ports *ports, uint32_t client)
 {
 	for (unsigned int i = 0; i < PORTS_BUCKETS; i++) {

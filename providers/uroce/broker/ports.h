@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Ports of librdmacm's port spaces: which client has bound which, and which client listens.  The
- * rules are those of the kernel's rdma_cm among its ids.
+ * Ports of librdmacm's port spaces: which clients have bound and which listen.  The rules are those
+ * between the ids of the kernel's rdma_cm.
+ *
+ * Functions that return int return 0 or a negative errno.
  */
 #ifndef UROCE_BROKER_PORTS_H
 #define UROCE_BROKER_PORTS_H
@@ -15,45 +17,48 @@
 
 struct port_entry;
 
-/* Zeroed at first. */
+/* Must be zeroed before the first use. */
 struct broker_ports {
-	struct port_entry *bucket[PORTS_BUCKETS]; /* by port number */
-	uint32_t chosen;			  /* number of ports for which port 0 was asked */
+	struct port_entry *bucket[PORTS_BUCKETS]; /* lists of entries, by port number */
+	/* Number of ports that were bound with port number 0. */
+	uint32_t chosen;
 };
 
 /* Numbers to choose from: net.ipv4.ip_local_port_range. */
 struct port_range {
 	uint16_t first;
 	uint32_t count;
-	uint32_t random; /* where the search begins */
+	uint32_t random; /* offset at which the search starts, modulo count */
 };
 
 /*
- * The client binds the port.  Its number may be 0, and is then chosen from range and stored; if all
- * are in use it may be one that was chosen for another port that does not listen.
- * -EADDRINUSE: the port is bound on this address.  -EADDRNOTAVAIL: it is bound on another one and
- * one of the two is any; or no number is left.  -EEXIST: the client has a port of this id.
- * -ENOMEM.
+ * Binds the port for the client.  If its number is 0, a number of range is chosen and stored in
+ * *port; if all are in use, the number may be shared with chosen ports that do not listen.
+ *
+ * Errors: -EADDRINUSE: the number is bound on the same address; -EADDRNOTAVAIL: it is bound on
+ * another address and one of the two is a wildcard, or no number is left; -EEXIST: the client has a
+ * port with this id; -ENOMEM.
  */
 int ports_bind(struct broker_ports *ports, uint32_t client, struct uroce_broker_port *port,
 	       const struct port_range *range);
 /*
- * The client had bound the port at an earlier broker, which has checked it.  -EEXIST or -ENOMEM.
+ * Adds a port that the client had bound at an earlier broker, which has checked it for conflicts.
+ * Returns -EEXIST or -ENOMEM on error.
  */
 int ports_return(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port);
 /*
- * The client listens at the port, which it has bound with this id.  Errors as above, since others
- * may share the port, and -ENOENT.
+ * Makes the client listen at a port that it has bound with the same id.  Fails as ports_bind()
+ * does, since bound ports may share a number, or with -ENOENT.
  */
 int ports_listen(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port);
 void ports_end(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port);
-/* The client has gone. */
+/* Removes all ports of a client whose connection has ended. */
 void ports_forget(struct broker_ports *ports, uint32_t client);
 void ports_free(struct broker_ports *ports);
 
 /*
- * The client that listens at a service id (port space << 16 | port) on the address: exactly there,
- * or else at any address of its kind.  0 if none does.
+ * Returns the client that listens at the service id (port space << 16 | port) on exactly this
+ * address, or else on a wildcard address that includes it; 0 if there is none.
  */
 uint32_t ports_listener(const struct broker_ports *ports, uint64_t service_id,
 			const struct uroce_broker_endpoint *endpoint);

@@ -43,7 +43,7 @@ uint32_t slots_propose(const struct broker_slots *slots)
 	return unused < UROCE_BROKER_SLOTS ? unused : UROCE_BROKER_NO_SLOT;
 }
 
-/* Takes the slot out of those that rest, if it is there. */
+/* Removes a resting slot from the list; does nothing if the slot is not in it. */
 static void end_rest(struct broker_slots *slots, uint32_t slot)
 {
 	uint16_t *from = &slots->oldest, before = NONE;

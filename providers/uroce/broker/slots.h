@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which client holds which slot.  The truth is the kernel's: a slot's owner has its abstract name
- * bound.  So a broker proposes a slot, tries to bind the name, and notes here how that went.
+ * Which client holds which slot.  The kernel is authoritative: the owner of a slot has bound the
+ * slot's abstract name.  A broker proposes a slot, tries to bind its name, and records the result
+ * here.
  */
 #ifndef UROCE_BROKER_SLOTS_H
 #define UROCE_BROKER_SLOTS_H
@@ -11,63 +12,66 @@
 
 #include <rdma/uroce-broker.h>
 
-/* A number of the broker's own; clients that follow each other have different ones. */
+/* Client numbers are assigned by the broker; a number is not used again for the next client. */
 #define SLOTS_NO_CLIENT 0
 /*
- * Number of slots that rest after use before the first of them is used again, so that packets for
- * an earlier owner meet none of its queue pair numbers.
+ * Minimum number of freed slots before the first of them is used again, so that late packets for
+ * the previous owner find none of its queue pair numbers.
  */
 #define SLOTS_REST 64
 
 enum slot_state {
 	SLOT_FREE,
-	SLOT_HELD,   /* by a client */
-	SLOT_ABSENT, /* its name is bound, by another user or a client that has not returned */
+	SLOT_HELD,   /* held by a client of this broker */
+	SLOT_ABSENT, /* name bound by another user, or by a worker that has not returned yet */
 };
 
 struct slot_entry {
-	uint32_t client; /* SLOT_HELD */
-	uint16_t first;	 /* SLOT_HELD: the client's first slot, which its members are named by */
-	uint16_t next;	 /* SLOT_FREE, after use: the slot that was freed next */
-	uint8_t state;	 /* enum slot_state */
-	bool used;	 /* it is, or was, held or absent */
+	uint32_t client; /* SLOT_HELD: holder of the slot */
+	/* SLOT_HELD: first slot of the client, which is the owner of its members. */
+	uint16_t first;
+	uint16_t next; /* SLOT_FREE and used: slot that was freed next, or 0xffff */
+	uint8_t state; /* enum slot_state */
+	bool used;     /* the slot has been held or absent */
 };
 
 struct broker_slots {
 	struct slot_entry slot[UROCE_BROKER_SLOTS];
-	/* Freed slots in the order of their end: a list through next. */
+	/* Ends of the list of freed slots, linked by next in the order in which they were freed. */
 	uint16_t oldest, newest;
 	uint32_t resting;
-	uint32_t absent; /* number of SLOT_ABSENT */
-	uint32_t begin;	 /* the first slot to propose */
+	uint32_t absent; /* number of slots in state SLOT_ABSENT */
+	uint32_t begin;	 /* first slot to propose */
 };
 
 void slots_init(struct broker_slots *slots);
 /*
- * Slots are proposed from this one on, any number.  A broker that follows another one does not know
- * which slots should rest: their owners may have died with that one.
+ * Makes slots_propose() start at slot (modulo the number of slots).  A broker that replaces another
+ * one starts at a random slot, since it does not know which slots should rest: their owners may
+ * have ended with the earlier broker.
  */
 void slots_begin_at(struct broker_slots *slots, uint32_t slot);
 /* Returns the number of slots that the client holds. */
 uint32_t slots_held(const struct broker_slots *slots, uint32_t client);
 
 /*
- * The slot to try next: the first that was never used, or, when SLOTS_REST rest or all were used,
- * the one that rests for longest.  UROCE_BROKER_NO_SLOT if none is free.
+ * Returns the slot to try next: the first that was never used, or, if at least SLOTS_REST slots
+ * rest or all were used, the slot that was freed first.  Returns UROCE_BROKER_NO_SLOT if none is
+ * free.
  */
 uint32_t slots_propose(const struct broker_slots *slots);
 
 /*
- * The client holds the slot; first is its first slot, or the slot itself.  Returns false if the
- * slot is another client's.
+ * Records that the client holds the slot.  first is the first slot of the client, which may be this
+ * one.  Returns false if another client holds the slot.
  */
 bool slots_hold(struct broker_slots *slots, uint32_t slot, uint32_t client, uint32_t first);
-/* The name of a slot that no client holds is bound. */
+/* Records that the name of a slot is bound although no client holds the slot. */
 void slots_mark_absent(struct broker_slots *slots, uint32_t slot);
-/* The slot's holder has gone, or its name has been found unbound. */
+/* Records that the slot's holder has disconnected, or that its name is no longer bound. */
 void slots_free(struct broker_slots *slots, uint32_t slot);
 
-/* Of a slot number that may be any: SLOTS_NO_CLIENT unless a client holds it. */
+/* Returns the client that holds the slot, or SLOTS_NO_CLIENT.  slot may be out of range. */
 uint32_t slots_client(const struct broker_slots *slots, uint32_t slot);
 
 #endif

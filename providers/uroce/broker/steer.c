@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The slots are cut into segments, each of which one or two instructions serve; a binary search
- * finds the segment.  Jumps of classic BPF reach 255 instructions, so the first levels of the
- * search use an unconditional jump as well.
+ * Slots are divided into segments that take one or two instructions each; a binary search finds the
+ * segment of a slot.  Conditional jumps of classic BPF reach 255 instructions, so the upper levels
+ * of the search need an unconditional jump as well.
  */
 #include "steer.h"
 
@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 enum {
-	/* The farthest target of a conditional jump. */
+	/* Maximum distance of a conditional jump. */
 	JUMP_MAX = 255,
-	/* Byte offsets in the payload. */
+	/* Byte offsets in the UDP payload. */
 	AT_DESTINATION = 4,
 	AT_PROBE_INDEX = 8,
 };
@@ -21,16 +21,18 @@ _Static_assert(offsetof(struct uroce_broker_probe, destination) == AT_DESTINATIO
 	       "layout of a probe");
 _Static_assert(offsetof(struct uroce_broker_probe, index) == AT_PROBE_INDEX, "layout of a probe");
 
-/* Slots from first to the next segment's first. */
+/* Consecutive slots, from first to before the first slot of the next segment. */
 struct segment {
 	uint16_t first;
-	uint16_t index; /* of the first slot's member */
-	bool ascends;	/* each further slot has the next index; else all have the same */
+	uint16_t index; /* member index of the first slot */
+	/* The index rises by 1 with each slot; otherwise all slots have the same index. */
+	bool ascends;
 };
 
 struct builder {
 	struct sock_filter *code;
-	unsigned int length; /* may exceed BPF_MAXINSNS: what is beyond is not written */
+	/* Number of instructions; those beyond BPF_MAXINSNS are counted but not stored. */
+	unsigned int length;
 	unsigned int count;
 	struct segment segment[UROCE_BROKER_SLOTS];
 };
@@ -45,7 +47,10 @@ void steer_clear(struct steer_table *table, uint16_t gsi, uint16_t sink)
 
 /* ---- segments ---- */
 
-/* Does slot, with this index, continue the last segment?  It may decide whether that ascends. */
+/*
+ * Returns true if the slot with this index belongs to the last segment.  A second slot determines
+ * whether the segment ascends.
+ */
 static bool continues(struct builder *builder, unsigned int slot, uint16_t index)
 {
 	struct segment *last = &builder->segment[builder->count - 1];
@@ -60,8 +65,8 @@ static bool continues(struct builder *builder, unsigned int slot, uint16_t index
 }
 
 /*
- * With shares a slot that nobody holds continues a segment that does not ascend: its packets go to
- * a worker, which drops them.
+ * If shares is true, a slot that no client holds joins the segment before it unless that ascends:
+ * its packets then reach a worker, which drops them.
  */
 static void cut(struct builder *builder, const struct steer_table *table, bool shares)
 {
@@ -92,7 +97,7 @@ static void emit(struct builder *builder, struct sock_filter instruction)
 	builder->length++;
 }
 
-/* The accumulator holds the slot. */
+/* Emits the result of a segment; the accumulator contains the slot. */
 static void emit_leaf(struct builder *builder, const struct segment *segment)
 {
 	if (!segment->ascends) {
@@ -109,7 +114,7 @@ static unsigned int middle_of(unsigned int first, unsigned int end)
 	return first + (end - first) / 2;
 }
 
-/* Number of instructions that search the segments from first to before end. */
+/* Returns the number of instructions of the search in segments first to end - 1. */
 static unsigned int size_of(const struct builder *builder, unsigned int first, unsigned int end)
 {
 	unsigned int middle = middle_of(first, end), left;

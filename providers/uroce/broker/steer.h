@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The classic BPF program of a SO_REUSEPORT group: it maps the slot of the destination queue pair
- * number to the index of the group member that the slot's worker reads.  The kernel runs it with
- * the UDP payload, which begins with the BTH, at offset 0 for IPv4 and IPv6 alike.
+ * Steering program (classic BPF) of a SO_REUSEPORT group.  It maps the slot in the destination
+ * queue pair number to the index of the member that the slot's worker reads.  The kernel runs it on
+ * the UDP payload, which starts with the BTH, both for IPv4 and IPv6.
  *
- * - A probe (struct uroce_broker_probe) reaches the member whose index it names.
- * - Queue pair 1 leads to the member gsi.
- * - A held slot leads to its member.
- * - A free slot leads to the member sink.  If the program would be too long otherwise, some lead to
- *   a worker, which drops the packets.
- * - A datagram under 8 bytes reaches the member of index 0: the kernel takes a load beyond the end
- *   for that.
+ * - A probe (struct uroce_broker_probe) is given to the member with the index in the probe.
+ * - Packets for queue pair 1 are given to member gsi.
+ * - Packets for a slot that a client holds are given to the member of that slot.
+ * - Packets for other slots are given to member sink; if the program would become too long, some
+ *   are given to a worker, which drops them.
+ * - Datagrams of less than 8 bytes are given to the member with index 0: the program ends with
+ *   result 0 at the load beyond their end.
  */
 #ifndef UROCE_BROKER_STEER_H
 #define UROCE_BROKER_STEER_H
@@ -20,22 +20,23 @@
 
 #include <rdma/uroce-broker.h>
 
-/* In place of an index: nobody holds the slot. */
+/* Used instead of an index if no client holds the slot. */
 #define STEER_NONE UINT16_MAX
 
 struct steer_table {
-	uint16_t gsi;			     /* index of the member for queue pair 1 */
-	uint16_t sink;			     /* index of the member for slots that nobody holds */
-	uint16_t member[UROCE_BROKER_SLOTS]; /* index by slot, or STEER_NONE */
+	uint16_t gsi; /* index of the member for queue pair 1 */
+	/* Index of the member for slots that no client holds. */
+	uint16_t sink;
+	uint16_t member[UROCE_BROKER_SLOTS]; /* index of each slot's member, or STEER_NONE */
 };
 
-/* Clears the table: no slot is held. */
+/* Initializes the table; no client holds a slot. */
 void steer_clear(struct steer_table *table, uint16_t gsi, uint16_t sink);
 
 /*
- * Writes the program into code.  Returns its number of instructions, or 0 if it would need more
- * than BPF_MAXINSNS.  Slots in the order of their indexes need next to none; 2,000 in any order
- * fit.
+ * Writes the program to code.  Returns the number of instructions, or 0 if they would exceed
+ * BPF_MAXINSNS.  Slots whose order is that of their indexes take almost no instructions; 2,000
+ * slots in any order fit.
  */
 unsigned int steer_build(const struct steer_table *table, struct sock_filter code[BPF_MAXINSNS]);
 

@@ -5,21 +5,21 @@
 
 #include "wire/bytes.h"
 
-/* Offsets in a MAD, behind its header. */
+/* Offsets in a MAD. */
 enum offset {
-	LOCAL_ID = 24, /* the sender's id; the request id in SIDR messages */
+	LOCAL_ID = 24, /* communication id of the sender; the request id in SIDR messages */
 	REMOTE_ID = 28,
 	SERVICE_ID = 32,
 	REQ_GUID = 40,
 	REJ_REASON = 34,
-	REJ_GUID = 36, /* additional information */
+	REJ_GUID = 36, /* the first bytes of the additional information */
 	SIDR_REQ_PRIVATE = 40,
 	REQ_PRIVATE = 164,
 };
 
-/* And in the header of addresses that the private data of a request begins with. */
+/* Offsets in the IP addressing header at the start of a request's private data. */
 enum ip_header_offset {
-	IP_VERSION = 0, /* has to be 0 */
+	IP_VERSION = 0, /* must be 0 */
 	IP_FAMILY = 1,	/* in the upper four bits */
 	IP_DESTINATION = 32,
 };
@@ -48,7 +48,7 @@ static struct target by_rejected(const uint8_t *mad)
 {
 	return (struct target){
 		.kind = TARGET_SENDER,
-		/* Only a REJ that tells of a time-out has a GUID. */
+		/* Only a REJ with reason Timeout contains the GUID of the REQ's sender. */
 		.guid = wire_get_be16(mad + REJ_REASON) == REASON_TIMEOUT
 				? wire_get_be64(mad + REJ_GUID)
 				: 0,

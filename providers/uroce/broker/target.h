@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which client a MAD is for, as far as the MAD tells, and which client had an earlier request.
- * Pure.
+ * Determines which client a MAD is for, as far as the MAD identifies it, and remembers which client
+ * received a REQ.  Pure.
  */
 #ifndef UROCE_BROKER_TARGET_H
 #define UROCE_BROKER_TARGET_H
@@ -12,53 +12,60 @@
 #include "wire/mad_header.h"
 #include <rdma/uroce-broker.h>
 
-/* A communication id begins with the slot of its client. */
+/* The upper 12 bits of a communication id are the slot of its client. */
 #define TARGET_ID_SHIFT (8 + UROCE_BROKER_SLOT_SHIFT)
 
 enum target_kind {
-	TARGET_SLOT,	/* slot */
-	TARGET_REQUEST, /* a REQ: the client that had it, else the listener */
-	TARGET_SERVICE, /* a SIDR_REQ: the listener at service_id */
-	TARGET_SENDER,	/* a REJ without receiver's id: the client that had the REQ, or all */
-	TARGET_NOBODY,	/* it does not say */
+	TARGET_SLOT, /* the client that holds slot */
+	/* A REQ: the client that received the same REQ before, or else the listener. */
+	TARGET_REQUEST,
+	TARGET_SERVICE, /* a SIDR_REQ: the client that listens at service_id */
+	/* A REJ without receiver's id: the client that received the REQ, or else all. */
+	TARGET_SENDER,
+	TARGET_NOBODY, /* the MAD does not identify a client */
 };
 
 struct target {
 	enum target_kind kind;
 	uint32_t slot;
-	bool is_reply; /* TARGET_SLOT: a REP or RTU, which a REJ may answer */
+	bool is_reply; /* TARGET_SLOT: a REP or RTU, which can be answered by a REJ */
 	uint64_t service_id;
-	/* Address of 127.0.0.0/8 in the IP header of a request that is for it; else zeros. */
+	/*
+	 * Destination of a request in its IP addressing header if that is in 127.0.0.0/8; otherwise
+	 * 0.
+	 */
 	uint8_t loopback[16];
-	/* A REQ's name: its sender's channel adapter and communication id. */
+	/* Identify a REQ: CA GUID and communication id of its sender. */
 	uint64_t guid;
 	uint32_t id;
 };
 
 struct target target_of(const uint8_t mad[MAD_BYTES]);
 /*
- * The address that a request is for which has come to gid.  All of 127.0.0.0/8 is one host, and
- * most of its addresses share the GID of another.
+ * Returns the address that a request received at gid is for.  All of 127.0.0.0/8 is one host and a
+ * device usually has a GID for one of these addresses only, so the address that the request names
+ * takes precedence if both are loopback addresses.
  */
 const uint8_t *target_address(const struct target *target, const uint8_t gid[16]);
 
 /*
- * The client that had a REQ, for as long as the REQ may be repeated.  An entry may be overwritten
- * by a newer one: the listener is then looked up once more.  Zeroed at first.
+ * Remembers the client that received a REQ, for as long as the REQ may be retransmitted.  A newer
+ * REQ with the same hash replaces an entry; the listener is then looked up again.  Must be zeroed
+ * before the first use.
  */
 #define TARGET_REQUESTS 2048
 #define TARGET_REQUEST_NS UINT64_C(100000000000)
 struct target_requests {
 	struct target_request {
 		uint64_t guid;
-		uint64_t until; /* nanoseconds; 0: empty */
+		uint64_t until; /* time at which the entry expires, ns; 0: no entry */
 		uint32_t id;
 		uint32_t client;
 	} entry[TARGET_REQUESTS];
 };
 void target_requests_add(struct target_requests *requests, const struct target *target,
 			 uint32_t client, uint64_t now);
-/* The client, or 0. */
+/* Returns the client that received the REQ, or 0. */
 uint32_t target_requests_find(const struct target_requests *requests, const struct target *target,
 			      uint64_t now);
 
