@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The SO_REUSEPORT groups of UDP port 4791: their members and their steering program. */
+/* SO_REUSEPORT groups of UDP port 4791: their members and their steering program */
 #include <assert.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -14,7 +14,7 @@
 #endif
 
 static const bool may_follow[ADDRESS_STATES][ADDRESS_STATES] = {
-	/* A broker that has not received SUPERSEDE yet may add a member. */
+	/* A lower broker that has not received SUPERSEDE yet may add members to the group. */
 	[ADDRESS_KNOWN] = { [ADDRESS_PARTLY] = true },
 	[ADDRESS_PARTLY] = { [ADDRESS_KNOWN] = true },
 };
@@ -94,7 +94,7 @@ void address_steer_all(struct brokerd *brokerd)
 		address_steer(brokerd, address);
 }
 
-/* ---- end ---- */
+/* ---- close ---- */
 
 void address_close_sockets(struct address *address)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * uroce-broker (Documentation/decisions/broker.md): what its files share.  It has one thread that
- * works, never blocks, and trusts nothing that a client sends.
+ * Declarations shared by the files of uroce-broker (Documentation/decisions/broker.md).  One thread
+ * serves all clients; it must not block, and validates everything that clients send.
  */
 #ifndef UROCE_BROKERD_BROKERD_H
 #define UROCE_BROKERD_BROKERD_H
@@ -21,47 +21,52 @@
 /* ---- clients (client.c, connection.c) ---- */
 
 enum client_state {
-	CLIENT_NEW,    /* accepted: its HELLO is awaited */
-	CLIENT_WORKER, /* has slots */
-	CLIENT_GUEST,  /* has none */
-	CLIENT_GONE,   /* to be freed */
+	CLIENT_NEW,    /* accepted, no HELLO received yet */
+	CLIENT_WORKER, /* client with slots */
+	CLIENT_GUEST,  /* client without slots, such as uroce-stat */
+	CLIENT_GONE,   /* disconnected; freed by connection_sweep() */
 	CLIENT_STATES,
 };
 
 struct client {
 	struct client *next;
-	uint32_t number; /* SLOTS_NO_CLIENT is none's */
+	uint32_t number; /* unique number, never SLOTS_NO_CLIENT */
 	enum client_state state;
 	int control;
-	int delivery;	   /* CLIENT_WORKER; or -1 */
-	uint32_t slot;	   /* CLIENT_WORKER: its first one */
-	pid_t pid;	   /* 0: not visible here */
-	bool returned;	   /* CLIENT_WORKER: from an earlier broker */
-	bool uses_gsi;	   /* queue pair 1 */
-	int messages_fd;   /* memory file of its last messages; or -1 */
-	uint64_t since;	   /* CLIENT_NEW: accepted at, in nanoseconds */
-	uint64_t answered; /* time of its appointment or of its last PING; 0: not appointed */
+	int delivery;	 /* CLIENT_WORKER: delivery socket; otherwise -1 */
+	uint32_t slot;	 /* CLIENT_WORKER: its first slot */
+	pid_t pid;	 /* 0: not visible in the broker's PID namespace */
+	bool returned;	 /* CLIENT_WORKER: had its slots from an earlier broker */
+	bool uses_gsi;	 /* receives MADs of queue pair 1 */
+	int messages_fd; /* memory file of the client's last messages, or -1 */
+	uint64_t since;	 /* CLIENT_NEW: time of the connection, ns */
+	/*
+	 * Time at which the client was appointed to watch the broker or sent its last PING, ns; 0:
+	 * not appointed.
+	 */
+	uint64_t answered;
 };
 
 /* ---- addresses (address.c, member.c, probe.c) ---- */
 
 enum member_state {
 	MEMBER_UNUSED,
-	MEMBER_PROMISED, /* kept for the client of its slot, which has not asked for it yet */
-	MEMBER_USED,	 /* by a client that lives */
+	MEMBER_PROMISED, /* reserved for the client of its slot, which has not requested it yet */
+	MEMBER_USED,	 /* used by a client */
 };
 
 struct member {
 	struct member *next;
-	uint32_t slot; /* first slot of its client, or of the client that had it */
+	/* First slot of the client that uses the member, or of the one that used it last. */
+	uint32_t slot;
 	enum member_state state;
 	int fd; /* ADDRESS_UNSTEERED: -1 */
 };
 
 enum address_state {
-	ADDRESS_KNOWN,	   /* all indexes are */
-	ADDRESS_PARTLY,	   /* members of an earlier broker's clients are in the group */
-	ADDRESS_UNSTEERED, /* one socket for all */
+	ADDRESS_KNOWN,	   /* the owners of all members are known */
+	ADDRESS_PARTLY,	   /* the group has members of unknown owner, from an earlier broker */
+	ADDRESS_UNSTEERED, /* the kernel cannot steer: one socket is shared by all clients */
 	ADDRESS_STATES,
 };
 
@@ -69,21 +74,21 @@ struct address {
 	struct address *next;
 	struct uroce_broker_endpoint endpoint;
 	enum address_state state;
-	int gsi_fd;  /* member for queue pair 1; ADDRESS_UNSTEERED: the one socket */
-	int sink_fd; /* member for slots that nobody holds; ADDRESS_UNSTEERED: -1 */
+	int gsi_fd;  /* member for queue pair 1; ADDRESS_UNSTEERED: the shared socket */
+	int sink_fd; /* member for slots that no client holds; ADDRESS_UNSTEERED: -1 */
 	struct member *members;
 	struct broker_group group;
-	/* ADDRESS_PARTLY: */
+	/* Used in state ADDRESS_PARTLY. */
 	uint32_t round;	 /* number of the round of probes; odd while members are counted */
-	uint32_t probes; /* number of rounds since something has changed */
+	uint32_t probes; /* number of rounds since the last change of the group */
 	uint64_t probe_at;
 };
 
-/* ---- last messages of clients that have gone (last.c) ---- */
+/* ---- last messages of clients that have ended (last.c) ---- */
 
 struct dead {
 	struct dead *next;
-	int fd; /* memory file */
+	int fd; /* memory file of the messages */
 	struct last_messages last;
 };
 
@@ -96,10 +101,10 @@ struct datagram {
 
 struct kept_mad {
 	struct kept_mad *next;
-	struct datagram *datagram; /* memory for its bytes only */
+	struct datagram *datagram; /* allocated without the unused part of bytes */
 };
 
-/* Counters for a debugger; nothing prints them. */
+/* Counters for debugging; they are not reported anywhere. */
 struct brokerd_counts {
 	uint64_t strangers;
 	uint64_t bad_messages;
@@ -110,30 +115,31 @@ struct brokerd_counts {
 
 struct brokerd {
 	int listener;
-	int spare_fd;	   /* closed to accept a connection where no descriptor is left */
-	unsigned int name; /* number of the listener's name */
+	int spare_fd;	   /* reserve, closed to accept a connection when no descriptor is left */
+	unsigned int name; /* number in the listener's name */
 	int epoll_fd;
 	bool stays;
 	bool superseded;
-	bool receives_from_others; /* a conflict makes the broker read all connections */
+	bool receives_from_others; /* receive_from_others() is running */
 	uid_t user;
 	uint32_t secret;
 	uint64_t idle_ns;
-	uint64_t idle_since; /* 0: there are clients */
+	uint64_t idle_since; /* time since when there are no clients, ns; 0: there are clients */
 	uint64_t began;
 	uint32_t last_number;
 	struct client *clients;
-	struct client *host; /* the last one that answered for the host; may be NULL */
+	struct client *host; /* client that last replied for the host, or NULL */
 	struct address *addresses;
-	struct address *removed; /* to be freed when no event can name it */
+	/* Closed addresses, freed once no pending epoll event can refer to them. */
+	struct address *removed;
 	struct broker_slots slots;
 	struct broker_ports ports;
 	struct target_requests requests;
 	struct dead *dead;
 	struct kept_mad *kept, **kept_end;
 	unsigned int kept_count;
-	uint64_t kept_at;	  /* time of the next look at kept */
-	struct datagram datagram; /* that was received last */
+	uint64_t kept_at;	  /* time at which kept is routed again, ns */
+	struct datagram datagram; /* the datagram received last */
 	struct brokerd_counts counts;
 };
 
@@ -143,33 +149,39 @@ enum {
 };
 uint64_t brokerd_now(void);
 
-/* Source of an epoll event: the lower bits of a pointer that is aligned to 8. */
+/* Kind of an epoll event, in the lower 3 bits of the pointer to its object. */
 enum event_source {
 	EVENT_LISTENER,
-	EVENT_CONTROL,	/* object: struct client */
-	EVENT_DELIVERY, /* object: struct client */
-	EVENT_GSI,	/* object: struct address */
-	EVENT_SINK,	/* object: struct address */
+	EVENT_CONTROL,	/* object is a struct client */
+	EVENT_DELIVERY, /* object is a struct client */
+	EVENT_GSI,	/* object is a struct address */
+	EVENT_SINK,	/* object is a struct address */
 };
 enum { EVENT_SOURCE_MASK = 7 };
 int brokerd_watch(const struct brokerd *brokerd, int fd, enum event_source source, void *object);
-/* Returns -ENFILE for -EMFILE, which a client would take for its own limit, and else error. */
+/*
+ * Converts an error for a reply: -EMFILE becomes -ENFILE, so that the client does not take it for a
+ * limit of its own process.
+ */
 int brokerd_error(int error);
-/* Closes *fd unless it is negative and makes it -1. */
+/* Closes *fd unless it is negative, and sets it to -1. */
 void brokerd_close(int *fd);
 
 /* client.c */
 void client_set_state(struct client *client, enum client_state state);
 struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot);
 struct client *client_find(const struct brokerd *brokerd, uint32_t number);
-/* Returns false if the message, with what goes with it, cannot be sent now. */
+/* Sends a message with its descriptors, without blocking.  Returns false on error. */
 bool client_send(int fd, const union broker_message *message, const struct link_descriptors *with);
-/* A further slot for a client, or its first: the lock, or a negative errno. */
+/*
+ * Assigns a slot to the client.  Returns the socket that holds the slot's name, or a negative
+ * errno.
+ */
 int client_take_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot);
 void client_free_slots(struct brokerd *brokerd, const struct client *client);
 /*
- * Looks for slots that processes have which are no clients of this broker.  Returns true if there
- * may be some.
+ * Updates which slots are absent: those whose name is bound although no client of this broker holds
+ * them.  Returns true if there are any, or if the kernel does not list the names.
  */
 bool client_find_absent(struct brokerd *brokerd);
 
@@ -177,96 +189,107 @@ bool client_find_absent(struct brokerd *brokerd);
 void connection_accept(struct brokerd *brokerd);
 void connection_receive(struct brokerd *brokerd, struct client *client);
 void connection_receive_delivery(struct brokerd *brokerd, struct client *client);
-/* Frees clients that are CLIENT_GONE, and ends connections whose HELLO does not come. */
+/* Frees clients in state CLIENT_GONE, and ends connections that have not sent HELLO in time. */
 void connection_sweep(struct brokerd *brokerd, uint64_t now);
 
-/* request.c: returns true if a client that has been greeted may send such a message. */
+/* request.c.  Returns true if this is the type of a message that a client sends after its HELLO. */
 bool request_is_one(uint32_t type);
-/* Carries out a request; *message becomes the reply if the result is true. */
+/* Executes a request.  Returns true if *message and *with now contain a reply. */
 bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
 		   struct link_descriptors *with);
 
-/* address.c: 0 or a negative errno. */
+/* address.c.  Functions return 0 or a negative errno unless noted. */
 void address_set_state(struct address *address, enum address_state state);
 struct address *address_find(const struct brokerd *brokerd,
 			     const struct uroce_broker_endpoint *endpoint);
 struct member *address_find_member(const struct address *address, uint32_t slot);
-/* Returns true if the client of a slot uses the address. */
+/* Returns true if the client with this first slot uses the address. */
 bool address_is_used(const struct address *address, uint32_t slot);
-/* The socket that the client of a slot has there, or -1. */
+/* Returns the descriptor of the member that the client with this first slot uses, or -1. */
 int address_member(const struct address *address, uint32_t slot);
-/* Builds and attaches the program. */
+/* Builds the steering program and attaches it. */
 int address_attach(const struct brokerd *brokerd, const struct address *address);
-/* The slots or indexes have changed: attaches a new program, if there is one. */
+/*
+ * Attaches a new program after a change of slots or indexes; does nothing for an unsteered address.
+ */
 int address_steer(struct brokerd *brokerd, struct address *address);
 void address_steer_all(struct brokerd *brokerd);
 void address_close_sockets(struct address *address);
 void address_free(struct address *address);
 
-/* member.c: 0 or a negative errno. */
+/* member.c.  Functions return 0 or a negative errno unless noted. */
 int member_get(struct brokerd *brokerd, struct client *client, struct uroce_broker_address *request,
 	       struct link_descriptors *with);
 void member_end(struct brokerd *brokerd, const struct client *client,
 		const struct uroce_broker_endpoint *endpoint);
-/* The client has gone. */
+/* Releases the members of a client that has disconnected. */
 void member_leave_all(struct brokerd *brokerd, const struct client *client);
 /*
- * The member of the client's slot.  If the client has not asked for it yet, it is made and kept for
- * the client.  Returns its descriptor, which stays the broker's, or a negative errno.
+ * Returns the descriptor of the client's member, which remains owned by the broker, or a negative
+ * errno.  If the client has not requested its member yet, the member is made and reserved for it.
  */
 int member_look(struct brokerd *brokerd, struct address *address, const struct client *client);
-/* Frees the addresses that nobody uses any more. */
+/* Frees the addresses that were removed. */
 void member_sweep(struct brokerd *brokerd);
 
 /* probe.c */
 void probe_begin(struct address *address, uint64_t now);
-/* Must be called at address->probe_at. */
+/* Must be called at the time address->probe_at. */
 void probe_again(struct brokerd *brokerd, struct address *address, uint64_t now);
 void probe_answered(struct brokerd *brokerd, const struct client *client,
 		    const struct uroce_broker_probed *probed);
 /*
- * Returns the index of a member that was added just now, which is first or above; GROUP_MEMBERS if
- * it is not found.
+ * Returns the index of the member fd, which was added last and has index first or above, or
+ * GROUP_MEMBERS if the index was not found.
  */
 uint32_t probe_last(struct brokerd *brokerd, struct address *address, int fd, uint32_t first);
-/* A probe of this broker's has come to its own member (GROUP_GSI or GROUP_SINK). */
+/* Processes a datagram that the broker's own member (GROUP_GSI or GROUP_SINK) has received. */
 void probe_came(struct brokerd *brokerd, struct address *address, unsigned int owner,
 		const uint8_t *bytes, size_t length);
 
-/* socket.c: UDP sockets. */
+/* socket.c: UDP sockets */
 int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, bool shared);
-/* A member of the port's group; merges: by UDP_GRO, for clients. */
+/*
+ * Makes a member of the port's group.  merges enables UDP_GRO, for members of clients.  Returns the
+ * descriptor or a negative errno.
+ */
 int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges);
 int socket_send(int fd, const struct uroce_broker_endpoint *to, uint16_t port, const void *bytes,
 		size_t length);
-/* For the last messages: as queue pair 1's packets leave. */
+/* Sets the traffic class, and hop limit and path MTU discovery as for packets of queue pair 1. */
 int socket_set_class(int fd, bool ipv4, uint8_t traffic_class);
 uint16_t socket_port(int fd);
-/* The next datagram into *datagram, but for its destination; false when there is none. */
+/*
+ * Receives the next datagram; datagram->head.destination is not set.  Returns false if there is
+ * none.
+ */
 bool socket_receive(int fd, struct datagram *datagram);
 void socket_drain(int fd);
 
 /* gsi.c */
 void gsi_receive(struct brokerd *brokerd, struct address *address);
-/* A client passes on brokerd->datagram. */
+/* Processes brokerd->datagram, which a client has passed on. */
 void gsi_pass_on(struct brokerd *brokerd);
-/* Routes the MADs that were kept once more, since more is known now. */
+/* Routes the kept MADs again, after a change of clients or ports. */
 void gsi_take_kept(struct brokerd *brokerd);
-/* When gsi_take_kept() is due, or UINT64_MAX. */
+/* Returns the time at which gsi_take_kept() must be called, or UINT64_MAX. */
 uint64_t gsi_deadline(const struct brokerd *brokerd);
 void gsi_forget(struct brokerd *brokerd, const struct client *client);
-/* Appoints a client to send PING, unless one is appointed that sends it. */
+/* Appoints a client to send PING, unless the appointed one still sends it. */
 void gsi_appoint(struct brokerd *brokerd, uint64_t now);
 
-/* stranger.c: closing it may take as long as another user likes. */
+/*
+ * stranger.c: closes the connection of another user; close() may block for as long as that user
+ * likes.
+ */
 void stranger_close(int *fd);
 
 /* last.c */
 void last_begin(struct brokerd *brokerd, int *messages_fd, uint64_t now);
-/* Returns true if MADs that have waited for last messages can go now. */
+/* Returns true if kept MADs need not wait for last messages any longer. */
 bool last_serve(struct brokerd *brokerd, uint64_t now);
 uint64_t last_deadline(const struct brokerd *brokerd);
-/* Returns true if MADs without an owner must wait until last messages have been sent. */
+/* Returns true if MADs for no client must be kept until last messages have been sent. */
 bool last_come_first(const struct brokerd *brokerd);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Clients, and the slots that they hold. */
+/* Clients and their slots */
 #include <assert.h>
 #include <errno.h>
 
 #include "broker/names.h"
 #include "brokerd.h"
 
-/* Which state follows which. */
+/* Allowed transitions. */
 static const bool may_follow[CLIENT_STATES][CLIENT_STATES] = {
 	[CLIENT_NEW] = { [CLIENT_WORKER] = true, [CLIENT_GUEST] = true, [CLIENT_GONE] = true },
 	[CLIENT_WORKER] = { [CLIENT_GONE] = true },
@@ -43,7 +43,10 @@ bool client_send(int fd, const union broker_message *message, const struct link_
 
 /* ---- slots ---- */
 
-/* A free slot for the client: its lock, or a negative errno. */
+/*
+ * Finds a free slot and binds its name.  Returns the socket, which holds the name, or a negative
+ * errno.
+ */
 static int lock_slot(struct brokerd *brokerd, uint32_t *slot)
 {
 	int fd;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Closing may take as long as a stranger likes, if it has put a lingering socket into what is
- * closed.  So a worker thread does it, and a keeper looks after it: when a close does not end, the
- * worker is cancelled, the signal ends the lingering, and the next worker goes on.  Both exist
- * while there is something to close, and no other thread waits for them.
+ * close() of a connection blocks for as long as the other user likes if that user has sent a socket
+ * with SO_LINGER through it.  So a worker thread closes, and a keeper thread watches the worker: if
+ * a close() does not return in time, the keeper cancels the worker, whose signal interrupts the
+ * lingering, and starts the next worker.  Both threads exist only while there are descriptors to
+ * close, and no other thread waits for them.
  */
 #include "closer.h"
 
@@ -25,8 +26,8 @@
 enum {
 	QUEUE_MAX = 128,
 	/*
-	 * Nothing that ends by itself takes longer on a host that has time for it.  Twice as long
-	 * each time that the worker has not even begun.
+	 * Time that a close() may take.  Longer than any close() that does not linger, unless the
+	 * host is overloaded; doubled each time that the worker has not even called close().
 	 */
 	PATIENCE_NS = 500000,
 	PATIENCE_MAX_NS = 500000000,
@@ -35,15 +36,18 @@ enum {
 static struct closer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool kept;  /* there is a keeper */
-	bool works; /* there is a worker, and it has more to do */
+	bool kept;  /* the keeper thread exists */
+	bool works; /* the worker thread exists and has not finished */
 	long patience_ns;
 	unsigned int count;
-	/* In any order; the last entry is for one that the worker gives back. */
+	/*
+	 * Descriptors to close, in any order.  The last entry is for one that a cancelled worker
+	 * has not closed.
+	 */
 	int queue[QUEUE_MAX + 1];
-	/* What the worker is closing, or -1. */
+	/* Descriptor that the worker is closing, or -1. */
 	int current;
-	uint64_t inode; /* of current */
+	uint64_t inode; /* inode of current */
 	uint64_t closed;
 } closer = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -55,8 +59,8 @@ static struct closer {
 static bool can_cancel;
 
 /*
- * The C library loads this when a thread is cancelled for the first time, and if it cannot, since
- * no descriptor is free for instance, it aborts the program.
+ * The C library loads libgcc_s when a thread is cancelled for the first time, and aborts the
+ * program if that fails, for example because no descriptor is left.
  */
 static void load_what_cancelling_needs(void)
 {
@@ -71,14 +75,15 @@ static void get_ready(void)
 }
 
 /*
- * When a thread is cancelled the address sanitizer does not see that it leaves its frames, and
- * later reports accesses to them as out of bounds.  So work() has no variable that has an address.
+ * When a thread is cancelled, the address sanitizer does not notice that its frames are left, and
+ * later reports accesses to them as out of bounds.  So work() has no variable whose address is
+ * taken.
  */
 #define IN_A_FRAME_OF_ITS_OWN __attribute__((noinline))
 
 /*
- * The number may be another descriptor's by now, that any thread has opened: the inode tells.  (The
- * thread sanitizer would call fstat() a race.)
+ * Identifies the open file: after close() another thread may have got the same descriptor number.
+ * statx() is used because the thread sanitizer would report fstat() as a race.
  */
 IN_A_FRAME_OF_ITS_OWN static uint64_t inode_of(int fd)
 {
@@ -87,7 +92,7 @@ IN_A_FRAME_OF_ITS_OWN static uint64_t inode_of(int fd)
 	return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &status) ? 0 : status.stx_ino;
 }
 
-/* For the worker, that holds the lock: a descriptor, or -1. */
+/* Returns the next descriptor for the worker to close, or -1.  Caller holds the lock. */
 static int take_one(void)
 {
 	closer.current = closer.count ? closer.queue[--closer.count] : -1;
@@ -102,7 +107,7 @@ IN_A_FRAME_OF_ITS_OWN static void set_cancel_state(int state)
 	pthread_setcancelstate(state, &before);
 }
 
-/* Cancelled while it closes, and only there. */
+/* The worker can be cancelled only while it calls close(). */
 static void *work(void *arg)
 {
 	int fd;
@@ -124,7 +129,10 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Caller holds the lock.  False when the worker has closed nothing for as long as it may. */
+/*
+ * Waits for the worker.  Returns false if it has not closed anything within patience_ns.  Caller
+ * holds the lock.
+ */
 static bool await_worker(void)
 {
 	uint64_t closed = closer.closed;
@@ -140,13 +148,19 @@ static bool await_worker(void)
 	return !closer.works || closer.closed != closed;
 }
 
-/* Caller holds the lock.  No thread can be made, so this one has to wait for the close. */
+/*
+ * Closes a descriptor in this thread, which may block, because no thread could be started.  Caller
+ * holds the lock.
+ */
 static void close_here(void)
 {
 	close(closer.queue[--closer.count]);
 }
 
-/* Caller holds the lock, and is without it while this waits. */
+/*
+ * Runs a worker until it has finished or was cancelled.  Caller holds the lock, which is released
+ * while waiting.
+ */
 static void have_it_done(void)
 {
 	pthread_t worker;
@@ -170,7 +184,10 @@ static void have_it_done(void)
 	begun = !closer.inode || inode_of(closer.current) != closer.inode;
 	if (!begun)
 		closer.queue[closer.count++] = closer.current;
-	/* From glibc 2.41 on a close that was interrupted returns, and the next one ends it. */
+	/*
+	 * Since glibc 2.41 an interrupted close() returns to its caller, and cancellation takes
+	 * effect at the next one.
+	 */
 	if (begun || closer.closed != closed)
 		closer.patience_ns = PATIENCE_NS;
 	else if (closer.patience_ns < PATIENCE_MAX_NS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Helpers of all files of uroce-broker. */
+/* Helper functions of uroce-broker */
 #include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>

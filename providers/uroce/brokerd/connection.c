@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Connections of clients, and the messages that they bring. */
+/* Connections of clients and the messages received on them */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 #include "brokerd.h"
 
 enum {
-	/* Number of messages of one client before others have their turn. */
+	/* Maximum number of messages of one client before the next event is served. */
 	MESSAGES_MAX = 64,
 	ACCEPTS_MAX = 64,
 	HELLO_MS = 1000,
-	/* Connections without a HELLO; the oldest goes when there is one more. */
+	/* Maximum number of connections without a HELLO; beyond it the oldest is closed. */
 	NEW_MAX = 64,
 	DELIVERY_BUFFER = 4 << 20,
 };
 
-/* ---- begin and end ---- */
+/* ---- start and end of a connection ---- */
 
 static pid_t pid_of(int fd)
 {
@@ -52,13 +52,16 @@ static void add(struct brokerd *brokerd, int fd)
 	client->since = brokerd_now();
 	client->next = brokerd->clients;
 	brokerd->clients = client;
-	/* The HELLO is here already, mostly: those who are new are few. */
+	/*
+	 * The HELLO has usually arrived already, so read it before others fill the list of new
+	 * clients.
+	 */
 	connection_receive(brokerd, client);
 }
 
 /*
- * No descriptor is left: the next connection gets the spare one and ends at once.  Otherwise it
- * would wait for a reply that cannot come, and start another broker.
+ * Accepts and closes the next connection when no descriptor is left, using the spare one.
+ * Otherwise the client would wait for a reply that cannot come, and start another broker.
  */
 static void turn_away(struct brokerd *brokerd)
 {
@@ -106,7 +109,7 @@ static void end_connection(struct brokerd *brokerd, struct client *client)
 	address_steer_all(brokerd);
 }
 
-/* A connection without a HELLO takes a place that others need. */
+/* Returns true if the HELLO is overdue. */
 static bool is_too_late(const struct client *client, uint64_t now)
 {
 	return client->state == CLIENT_NEW && now > client->since + (uint64_t)HELLO_MS * NS_PER_MS;
@@ -117,7 +120,7 @@ void connection_sweep(struct brokerd *brokerd, uint64_t now)
 	struct client **from = &brokerd->clients, *client;
 	unsigned int fresh = 0;
 
-	/* The youngest are first. */
+	/* The newest clients are first in the list. */
 	while ((client = *from)) {
 		fresh += client->state == CLIENT_NEW;
 		if (is_too_late(client, now) || (client->state == CLIENT_NEW && fresh > NEW_MAX))
@@ -135,8 +138,9 @@ void connection_sweep(struct brokerd *brokerd, uint64_t now)
 /* ---- HELLO ---- */
 
 /*
- * Receives what all other clients have sent.  Without that a message that was sent before a
- * client's request, and makes its success possible, might be read after it.
+ * Processes what all other clients have sent.  Otherwise a message on which the client's request
+ * depends, such as the release of a port, could be processed after the request although it was sent
+ * before it.
  */
 static void receive_from_others(struct brokerd *brokerd, const struct client *client)
 {
@@ -149,7 +153,7 @@ static void receive_from_others(struct brokerd *brokerd, const struct client *cl
 	brokerd->receives_from_others = false;
 }
 
-/* Slots that a returning client claims.  Returns false if one of them is another client's. */
+/* Assigns the slots of a returning client.  Returns false if another client holds one of them. */
 static bool claim_slots(struct brokerd *brokerd, const struct client *client,
 			const struct uroce_broker_hello *hello)
 {
@@ -159,7 +163,10 @@ static bool claim_slots(struct brokerd *brokerd, const struct client *client,
 	return true;
 }
 
-/* The other client may be an earlier connection of this one, whose end has not been read yet. */
+/*
+ * Assigns the slots of a returning client, or none.  If another client holds one of them, that may
+ * be an earlier connection of the same worker whose end has not been processed yet.
+ */
 static bool return_slots(struct brokerd *brokerd, const struct client *client,
 			 const struct uroce_broker_hello *hello)
 {
@@ -216,7 +223,7 @@ static int become_worker(struct brokerd *brokerd, struct client *client,
 	return 0;
 }
 
-/* *message becomes the WELCOME. */
+/* Processes a HELLO.  *message becomes the WELCOME. */
 static void greet(struct brokerd *brokerd, struct client *client, union broker_message *message,
 		  struct link_descriptors *with)
 {
@@ -240,7 +247,10 @@ static void greet(struct brokerd *brokerd, struct client *client, union broker_m
 
 /* ---- messages ---- */
 
-/* A message that is right, with as many descriptors as it has to have. */
+/*
+ * Returns true if the message is valid and came with the right number of descriptors; closes the
+ * descriptors otherwise.
+ */
 static bool is_right(struct brokerd *brokerd, const void *bytes, size_t length,
 		     union broker_message *message, struct link_descriptors *with)
 {
@@ -252,14 +262,17 @@ static bool is_right(struct brokerd *brokerd, const void *bytes, size_t length,
 	return false;
 }
 
-/* Returns true if another client may have given up meanwhile the port that was refused. */
+/*
+ * Returns true if the port was refused because of another client, which may have released it by
+ * now.
+ */
 static bool is_conflict(const struct uroce_broker_header *reply)
 {
 	return (reply->type == UROCE_BROKER_PORT_REPLY) &&
 	       (reply->error == -EADDRINUSE || reply->error == -EADDRNOTAVAIL);
 }
 
-/* *message becomes the reply if the result is true. */
+/* Executes a request.  Returns true if *message is now the reply. */
 static bool serve_request(struct brokerd *brokerd, struct client *client,
 			  union broker_message *message, struct link_descriptors *with)
 {
@@ -273,7 +286,7 @@ static bool serve_request(struct brokerd *brokerd, struct client *client,
 	return request_serve(brokerd, client, message, with);
 }
 
-/* Returns false if the connection is to end. */
+/* Processes a message.  Returns false if the connection must be closed. */
 static bool serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
 		  struct link_descriptors *with)
 {
@@ -292,7 +305,10 @@ static bool serve(struct brokerd *brokerd, struct client *client, union broker_m
 		greet(brokerd, client, message, with);
 	else
 		replies = serve_request(brokerd, client, message, with);
-	/* A client that does not read its replies has more requests than it may. */
+	/*
+	 * A reply does not fit only if the client has sent too many requests without reading the
+	 * replies.
+	 */
 	sent = !replies || client_send(client->control, message, with);
 	link_close_descriptors(with);
 	return sent && client->state != CLIENT_NEW;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Queue pair 1 of each address: to which client a MAD goes. */
+/* Routing of MADs received at queue pair 1 of each address to clients */
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
@@ -19,22 +19,22 @@
 enum {
 	DATAGRAMS_MAX = 64,
 	KEPT_MAX = 1024,
-	/* For this long after its start a broker may not know all clients. */
+	/* After its start, how long the broker waits for clients of an earlier broker to return. */
 	GRACE_MS = 2000,
-	/* Period of another look at what is kept; requests of clients cause one too. */
+	/* Interval at which kept MADs are routed again; requests of clients also cause it. */
 	KEPT_MS = 2,
-	/* A client that has not sent PING for this long is replaced. */
+	/* An appointed client that has not sent PING for this long is replaced. */
 	WATCH_MS = 1500,
-	DESTINATION_END = 8, /* offset behind the BTH's destination queue pair */
+	DESTINATION_END = 8, /* offset after the BTH's destination queue pair number */
 };
 
 enum { PKEY_BASE_MASK = 0x7fff };
 
-/* What becomes of a MAD. */
+/* Result of routing a MAD. */
 enum fate {
-	FATE_OWN,  /* to the client */
-	FATE_ALL,  /* to all clients that use queue pair 1 */
-	FATE_NONE, /* to one that answers for the host */
+	FATE_OWN,  /* deliver to the client */
+	FATE_ALL,  /* deliver to all clients that use queue pair 1 */
+	FATE_NONE, /* deliver to any client, which replies for the host */
 	FATE_KEEP,
 	FATE_DROP,
 };
@@ -50,7 +50,9 @@ static bool deliver(struct brokerd *brokerd, const struct client *client, struct
 	sent = send(client->delivery, datagram,
 		    offsetof(struct datagram, bytes) + datagram->head.bytes,
 		    MSG_DONTWAIT | MSG_NOSIGNAL);
-	/* A datagram that does not fit is lost, as in a network: its sender repeats it. */
+	/*
+	 * If the socket is full the datagram is lost, as in a network; the sender retransmits it.
+	 */
 	if (sent < 0)
 		brokerd->counts.lost++;
 	else
@@ -58,7 +60,7 @@ static bool deliver(struct brokerd *brokerd, const struct client *client, struct
 	return sent >= 0;
 }
 
-/* Returns true if the client may get MADs that come to the address. */
+/* Returns true if the client receives MADs that arrive at the address. */
 static bool takes(const struct client *client, const struct address *address)
 {
 	return client && client->state == CLIENT_WORKER && client->uses_gsi &&
@@ -73,7 +75,7 @@ static void deliver_to_all(struct brokerd *brokerd, const struct address *addres
 			deliver(brokerd, client, datagram, UROCE_BROKER_MAD_ANY);
 }
 
-/* The next client in turn that may answer for the host, or NULL. */
+/* Returns the next client, in turn, that uses queue pair 1 on the address, or NULL. */
 static struct client *next_host(struct brokerd *brokerd, const struct address *address)
 {
 	struct client *client = brokerd->host ? brokerd->host->next : NULL;
@@ -89,8 +91,8 @@ static struct client *next_host(struct brokerd *brokerd, const struct address *a
 }
 
 /*
- * One client after the other answers for the host.  One that does not take the datagram, because
- * it has ended and the broker has not read that yet, is passed over.
+ * Delivers to the next client in turn, which replies for the host.  Tries further clients if
+ * sending fails, as when a client has ended but its end has not been processed yet.
  */
 static void deliver_to_host(struct brokerd *brokerd, const struct address *address,
 			    struct datagram *datagram)
@@ -120,15 +122,15 @@ void gsi_forget(struct brokerd *brokerd, const struct client *client)
 		brokerd->host = NULL;
 }
 
-/* ---- where to ---- */
+/* ---- routing ---- */
 
-/* Returns true if clients of an earlier broker may yet return. */
+/* Returns true if clients of an earlier broker may still return. */
 static bool is_young(const struct brokerd *brokerd, uint64_t now)
 {
 	return brokerd->slots.absent && now < brokerd->began + (uint64_t)GRACE_MS * NS_PER_MS;
 }
 
-/* Returns true if a process has the slot, although it is no client of this broker. */
+/* Returns true if a process that is not a client of this broker owns the slot. */
 static bool is_bound(struct brokerd *brokerd, uint32_t slot)
 {
 	int fd = names_lock_slot(slot);
@@ -148,7 +150,10 @@ static enum fate fate_by_slot(struct brokerd *brokerd, const struct target *targ
 	*client = client_of_slot(brokerd, target->slot);
 	if (takes(*client, address))
 		return FATE_OWN;
-	/* A REJ of another process would end a connection of the owner. */
+	/*
+	 * The client does not receive MADs at this address.  A REJ of another client to a REP or
+	 * RTU would end a connection of the slot's owner.
+	 */
 	if (*client)
 		return target->is_reply ? FATE_DROP : FATE_NONE;
 	if (target->slot < UROCE_BROKER_SLOTS && is_bound(brokerd, target->slot))
@@ -156,7 +161,10 @@ static enum fate fate_by_slot(struct brokerd *brokerd, const struct target *targ
 	return FATE_NONE;
 }
 
-/* A request at 127.0.0.0/8 is for the address that it names, or else for its GID. */
+/*
+ * Returns the client that listens for a request.  A request to 127.0.0.0/8 may be for the address
+ * that it names, or else for the one of the GID.
+ */
 static struct client *listener_of(const struct brokerd *brokerd, const struct target *target,
 				  const struct uroce_broker_endpoint *endpoint)
 {
@@ -209,13 +217,16 @@ static enum fate choose(struct brokerd *brokerd, const struct target *target,
 	case TARGET_NOBODY:
 		return FATE_NONE;
 	}
-	/* A dead client may have refused a REQ that is repeated here. */
+	/*
+	 * A client that has ended may have rejected a REQ of which this is a retransmission; its
+	 * REJ goes first.
+	 */
 	if (fate == FATE_NONE && last_come_first(brokerd))
 		return FATE_KEEP;
 	return fate;
 }
 
-/* ---- what is kept ---- */
+/* ---- kept MADs ---- */
 
 static void keep(struct brokerd *brokerd, const struct datagram *datagram)
 {
@@ -236,7 +247,7 @@ static void keep(struct brokerd *brokerd, const struct datagram *datagram)
 	brokerd->kept_count++;
 }
 
-/* Sends the MAD of a datagram that is right to where it belongs. */
+/* Routes a valid MAD. */
 static void route(struct brokerd *brokerd, const struct address *address, struct datagram *datagram,
 		  const uint8_t *mad)
 {
@@ -263,7 +274,10 @@ static void route(struct brokerd *brokerd, const struct address *address, struct
 	}
 }
 
-/* The MAD in the packet, or NULL if it is none of the connection manager, or damaged. */
+/*
+ * Returns the MAD in the packet, or NULL if the packet is damaged or has no MAD of the connection
+ * manager.
+ */
 static const uint8_t *mad_of(const struct datagram *datagram)
 {
 	const struct uroce_broker_datagram *head = &datagram->head;
@@ -295,7 +309,7 @@ static void route_datagram(struct brokerd *brokerd, struct datagram *datagram)
 		route(brokerd, address, datagram, mad);
 		return;
 	}
-	/* A client counts it, and its capture shows why it was refused. */
+	/* Some client counts the packet and captures it with the reason for its drop. */
 	brokerd->counts.bad_packets++;
 	host = next_host(brokerd, address);
 	if (host)
@@ -354,7 +368,7 @@ void gsi_pass_on(struct brokerd *brokerd)
 	struct client *client;
 	uint32_t qpn;
 
-	/* The destination as the steering program reads it; the client checks the packet. */
+	/* Read the destination as the steering program does; the client checks the packet. */
 	if (datagram->head.bytes < DESTINATION_END)
 		return;
 	qpn = wire_get_be32(datagram->bytes + DESTINATION_END - 4) & WIRE_24BIT_MASK;
@@ -367,7 +381,7 @@ void gsi_pass_on(struct brokerd *brokerd)
 		deliver(brokerd, client, datagram, UROCE_BROKER_MISDIRECTED);
 }
 
-/* ---- appointing a client to look whether the broker works ---- */
+/* ---- appointing a client to monitor the broker ---- */
 
 static void appoint(struct client *client, bool on)
 {
@@ -378,7 +392,10 @@ static void appoint(struct client *client, bool on)
 	client_send(client->delivery, &message, NULL);
 }
 
-/* The lowest slot that uses queue pair 1, but for those that have not answered. */
+/*
+ * Returns the client with the lowest slot that uses queue pair 1, except those that stopped sending
+ * PING.
+ */
 static struct client *candidate(const struct brokerd *brokerd, uint64_t now)
 {
 	struct client *best = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The last messages of clients that have gone: their peers would learn of the end of a connection
- * only by retries, or never.
+ * Sends the last messages of clients that have ended.  Without them their peers would notice the
+ * end of a connection only by exhausted retries, or never.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "link/memory_file.h"
 #include <rdma/uroce-abi.h>
 
-/* Number of entries of one read. */
+/* Number of entries read at a time. */
 enum { CHUNK = 16 };
 
 _Static_assert(LAST_MESSAGES_ENTRIES == UROCE_ABI_LAST_MESSAGES, "the file has another size");
@@ -33,7 +33,7 @@ void last_begin(struct brokerd *brokerd, int *messages_fd, uint64_t now)
 	brokerd->dead = dead;
 }
 
-/* Returns true if it is a message that can be sent at all. */
+/* Sends one message.  Returns false if it is invalid. */
 static bool send_entry(const struct uroce_abi_last_message *entry)
 {
 	struct uroce_broker_endpoint from = { .scope_id = entry->scope_id };
@@ -57,14 +57,14 @@ static bool send_entry(const struct uroce_abi_last_message *entry)
 		if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) < 0)
 			psn = 1;
 		gsi_packet_build(&path, psn, entry->mad, packet);
-		/* What fails now may go in the next round. */
+		/* If this fails, the next round may succeed. */
 		socket_send(fd, &to, UDP_PORT, packet, sizeof(packet));
 	}
 	close(fd);
 	return true;
 }
 
-/* Sends a part of a round. */
+/* Sends one chunk of a round. */
 static void send_some(struct dead *dead, uint64_t now)
 {
 	struct uroce_abi_last_message entry[CHUNK];
@@ -81,7 +81,7 @@ static void send_some(struct dead *dead, uint64_t now)
 	last_messages_sent(&dead->last, sent, now);
 }
 
-/* Returns true if it is over. */
+/* Executes the next step.  Returns true if the schedule has ended. */
 static bool serve_one(struct dead *dead, uint64_t now)
 {
 	switch (last_messages_next(&dead->last, now)) {

@@ -18,11 +18,12 @@
 #include "brokerd.h"
 
 enum {
-	INHERITED = 3, /* descriptor of the listener, when a program has started this */
+	INHERITED = 3, /* descriptor of the listener if a client has started the broker */
 	IDLE_MS = 5000,
 	EVENTS = 64,
-	DATAGRAMS_MAX = 64, /* of one socket before others have their turn */
-	/* Period of the check for connections without a HELLO. */
+	/* Maximum number of datagrams of one socket before the next event is served. */
+	DATAGRAMS_MAX = 64,
+	/* Maximum time between checks for connections without a HELLO. */
 	TICK_MS = 250,
 };
 
@@ -127,8 +128,8 @@ static void run(struct brokerd *brokerd)
 /* ---- start ---- */
 
 /*
- * Lower brokers of the user end.  If there is a higher one, it was started because this one did not
- * answer, and this one ends.
+ * Asks lower brokers of the user to end.  Returns false if there is a higher one: it was started
+ * because this one did not reply, so this one must end.
  */
 static bool supersede_others(const struct brokerd *brokerd)
 {
@@ -151,7 +152,7 @@ static bool supersede_others(const struct brokerd *brokerd)
 	return true;
 }
 
-/* The number in the listener's name, or UROCE_BROKER_NAMES. */
+/* Returns the number in the listener's name, or UROCE_BROKER_NAMES. */
 static unsigned int number_of(int listener)
 {
 	for (unsigned int number = 0; number < UROCE_BROKER_NAMES; number++)
@@ -169,8 +170,10 @@ static void close_others(void)
 }
 
 /*
- * A program that waits for the end of its child's output must not wait for the broker, and the
- * broker serves programs on all processors.  The starter has blocked all signals.
+ * Detaches from the process that started the broker.  Closes its descriptors, since a program may
+ * wait for the end of its child's output; allows all processors and resets the scheduling class,
+ * since the broker serves programs on all of them; and unblocks the signals, all of which the
+ * starter blocks.
  */
 static void leave_starter(void)
 {
@@ -210,7 +213,7 @@ static uint64_t idle_time(void)
 	return (text ? strtoull(text, NULL, 10) : IDLE_MS) * NS_PER_MS;
 }
 
-/* It holds a socket for each address of each client. */
+/* The broker holds a socket for each address of each client. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -240,7 +243,10 @@ static int start(struct brokerd *brokerd)
 		return -errno;
 	if (brokerd->slots.absent > 0)
 		slots_begin_at(&brokerd->slots, random);
-	/* Again: the kernel then reports this process's number, and not that of the starter. */
+	/*
+	 * A second listen() makes SO_PEERCRED report this process instead of the one that started
+	 * it.
+	 */
 	if (listen(brokerd->listener, SOMAXCONN))
 		return -errno;
 	brokerd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -249,7 +255,7 @@ static int start(struct brokerd *brokerd)
 	return brokerd_watch(brokerd, brokerd->listener, EVENT_LISTENER, NULL);
 }
 
-/* Returns the exit code plus one, or 0 to go on. */
+/* Returns 0 to continue, or the exit status plus one. */
 static int parse(int argc, char **argv, bool *stays)
 {
 	static const struct option names[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The members of the port's groups, which clients get.  The broker keeps a descriptor of every
- * member, so the end of a client moves no index.
+ * Members of the port's groups, which are given to clients.  The broker keeps a descriptor of every
+ * member, so that the end of a client moves no index.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #include "broker/names.h"
 #include "brokerd.h"
 
-/* Number of members that a new group has for the next clients. */
+/* Number of spare members in a new group, for the next clients. */
 enum { SPARES = 3 };
 
-/* ---- making ---- */
+/* ---- making a group ---- */
 
-/* The broker's own members; the sink is the last of the group. */
+/* Makes the broker's own members.  The sink is the last one of the group. */
 static int make_members(struct address *address)
 {
 	address->gsi_fd = socket_member(&address->endpoint, false);
@@ -27,7 +27,7 @@ static int make_members(struct address *address)
 	return address->sink_fd < 0 ? address->sink_fd : 0;
 }
 
-/* Returns true if a broker that this one has replaced is still there: it is stopped. */
+/* Returns true if a lower broker still exists: it is stopped and has not received SUPERSEDE yet. */
 static bool has_lower_broker(const struct brokerd *brokerd)
 {
 	struct names_found found;
@@ -38,7 +38,7 @@ static bool has_lower_broker(const struct brokerd *brokerd)
 	return fd >= 0 || fd == -EAGAIN;
 }
 
-/* Returns 1 if nobody has the port, 0 if somebody has it, or a negative errno. */
+/* Returns 1 if the port is free, 0 if it is in use, or a negative errno. */
 static int is_free(const struct uroce_broker_endpoint *endpoint)
 {
 	int fd = socket_bind(endpoint, UDP_PORT, false);
@@ -83,7 +83,7 @@ static int watch(const struct brokerd *brokerd, struct address *address)
 {
 	int error;
 
-	/* Without steering the clients read it. */
+	/* The clients read the socket of an unsteered address. */
 	if (address->state == ADDRESS_UNSTEERED)
 		return 0;
 	error = brokerd_watch(brokerd, address->gsi_fd, EVENT_GSI, address);
@@ -96,10 +96,10 @@ static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoi
 	struct address *address;
 	int fresh = is_free(endpoint), error;
 
-	/* The host has lost the address for now; the client still has its member. */
+	/* The host does not have the address at present, but the client has a member of it. */
 	if (fresh == -EADDRNOTAVAIL && claimed)
 		fresh = 0;
-	/* Workers of an earlier broker may have made the group that is found. */
+	/* If the port is in use, only workers of an earlier broker can have made the group. */
 	if (!fresh && !claimed && !has_lower_broker(brokerd) && !client_find_absent(brokerd))
 		return -EADDRINUSE;
 	address = calloc(1, sizeof(*address));
@@ -121,7 +121,7 @@ static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoi
 	return 0;
 }
 
-/* The one socket that a client still has. */
+/* Adopts the shared socket of an unsteered address, which a returning client has passed. */
 static int adopt_unsteered(struct brokerd *brokerd, const struct uroce_broker_endpoint *endpoint,
 			   int *fd, struct address **result)
 {
@@ -156,7 +156,7 @@ static int add_member(struct address *address, uint32_t slot, int fd)
 	return 0;
 }
 
-/* Returns true if the process that had the member has ended, not just lost its connection. */
+/* Returns true if the process that used the member has ended and not only lost its connection. */
 static bool is_left(const struct brokerd *brokerd, const struct member *member)
 {
 	int fd;
@@ -169,7 +169,7 @@ static bool is_left(const struct brokerd *brokerd, const struct member *member)
 	return fd >= 0;
 }
 
-/* A member that no client uses: that of the slot, or any. */
+/* Returns a member that no client uses, preferably that of the slot, or NULL. */
 static struct member *find_unused(const struct brokerd *brokerd, const struct address *address,
 				  uint32_t slot)
 {
@@ -183,7 +183,7 @@ static struct member *find_unused(const struct brokerd *brokerd, const struct ad
 	return member;
 }
 
-/* An unused member is the slot's from now on. */
+/* Gives an unused member to the client with this slot. */
 static void assign(struct address *address, struct member *member, uint32_t slot)
 {
 	uint16_t index = address->group.index[member->slot];
@@ -198,8 +198,9 @@ static void assign(struct address *address, struct member *member, uint32_t slot
 }
 
 /*
- * Members for the next clients: the order of the group is certain while there is no other socket in
- * it, and later it has to be looked up by probes, which a capture of the interface shows.
+ * Adds members for the next clients.  The order of the group is certain as long as it has no other
+ * sockets; later each new index must be found by probes, which are visible in captures of the
+ * interface.
  */
 static void add_spares(struct address *address, uint32_t slot)
 {
@@ -217,7 +218,10 @@ static void add_spares(struct address *address, uint32_t slot)
 	}
 }
 
-/* The client of the slot has no other socket than the one that is there. */
+/*
+ * Marks the address as used by the slot, without a new socket: the client has its member or uses
+ * the shared socket.
+ */
 static int use(struct address *address, uint32_t slot)
 {
 	struct member *member = address_find_member(address, slot);
@@ -229,8 +233,8 @@ static int use(struct address *address, uint32_t slot)
 }
 
 /*
- * Finds the index of a new member.  Other programs of this user may have put sockets into the group
- * after all that is known.
+ * Finds the index of a new member.  Other processes of this user may have added sockets to the
+ * group after the known members.
  */
 static void enter_member(struct brokerd *brokerd, struct address *address, uint32_t slot, int fd)
 {
@@ -238,7 +242,7 @@ static void enter_member(struct brokerd *brokerd, struct address *address, uint3
 	uint32_t index = probe_last(brokerd, address, fd, known);
 
 	if (index >= GROUP_MEMBERS - 1) {
-		/* All probes were lost, or no descriptor was left to send them: try again later. */
+		/* All probes were lost, or no descriptor was left to send them; try again later. */
 		address_set_state(address, ADDRESS_PARTLY);
 		probe_begin(address, brokerd_now());
 		return;
@@ -283,7 +287,7 @@ int member_look(struct brokerd *brokerd, struct address *address, const struct c
 
 	if (member && member->state != MEMBER_UNUSED)
 		return member->fd < 0 ? -ENOENT : member->fd;
-	/* A client that has returned has a member already, and is about to claim it. */
+	/* A returning client has its member and is about to claim it. */
 	if (client->returned || address->state == ADDRESS_UNSTEERED)
 		return -ENOENT;
 	error = new_member(brokerd, address, client->slot);
@@ -301,7 +305,7 @@ static bool is_udp_socket(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) && type == SOCK_DGRAM;
 }
 
-/* A returning client has the member. */
+/* Records the member that a returning client has. */
 static int claim(const struct client *client, struct address *address,
 		 struct link_descriptors *with)
 {
@@ -331,7 +335,10 @@ static bool has_users(const struct address *address)
 	return member != NULL;
 }
 
-/* Nobody needs the port any more, and another user may have it. */
+/*
+ * Closes the group, so that another user can have the port, and has the address freed by
+ * member_sweep().
+ */
 static void remove_address(struct brokerd *brokerd, struct address *address)
 {
 	struct address **from = &brokerd->addresses;
@@ -344,7 +351,7 @@ static void remove_address(struct brokerd *brokerd, struct address *address)
 	address_close_sockets(address);
 }
 
-/* The client does not get its member. */
+/* Undoes a failed request of the client. */
 static void give_up(struct brokerd *brokerd, struct address *address, uint32_t slot)
 {
 	struct member *member = address_find_member(address, slot);
@@ -395,7 +402,7 @@ int member_get(struct brokerd *brokerd, struct client *client, struct uroce_brok
 	return 0;
 }
 
-/* ---- end ---- */
+/* ---- release ---- */
 
 void member_sweep(struct brokerd *brokerd)
 {

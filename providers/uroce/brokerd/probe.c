@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which member has which index, in a group that an earlier broker began.  A probe is a datagram
- * that any broker's program gives to the member of the index that it names.
+ * Finds the owners of the indexes in a group that an earlier broker made.  A probe is a datagram
+ * that the steering program, of any broker, gives to the member with the index in the probe.
  *
- * To count the members one more is added for a moment, which is the last: probes with rising
- * indexes are sent until it gets one.  An index beyond the group may reach any member, so the
- * lowest one that it gets counts.
+ * To count the members, one more is added for a moment, which is the last: probes with rising
+ * indexes are sent until it receives one.  An index beyond the group may reach any member, so the
+ * lowest index that it receives is the right one.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -15,18 +15,22 @@
 
 enum {
 	AGAIN_MS = 20,
-	/* Moved members lose packets until the next count: one or two timeouts of 67 ms, not eight.
+	/*
+	 * Packets for members that have moved are lost until the next count.  This interval costs
+	 * one or two Local ACK Timeouts of 67 ms.
 	 */
 	LATER_MS = 100,
-	/* Number of rounds at the short interval, for clients that return now. */
+	/* Number of rounds at the short interval, during which most clients return. */
 	SOON_ROUNDS = 25,
-	/* Number of later rounds of which one sends probes although the count is as before. */
+	/*
+	 * In later rounds with an unchanged count, probes are sent only once in this many rounds.
+	 */
 	REPEAT_ROUNDS = 10,
-	/* Number of probes between two reads of the member that is looked for. */
+	/* Number of probes sent between two reads of the new member. */
 	STEP = 16,
 };
 
-/* Late answers of an earlier count name the round that they belong to. */
+/* Returns true if the round is the current one and not that of a late reply. */
 static bool is_current(const struct address *address, uint32_t round)
 {
 	return address->state == ADDRESS_PARTLY && round == address->round;
@@ -55,7 +59,7 @@ static void send_one(const struct brokerd *brokerd, const struct address *addres
 	socket_send(fd, &address->endpoint, UDP_PORT, &probe, sizeof(probe));
 }
 
-/* The lowest index whose probe has come to the socket, or lowest. */
+/* Returns the lowest index of the probes that the socket has received, or lowest. */
 static uint32_t read_lowest(struct brokerd *brokerd, const struct address *address, int fd,
 			    uint32_t lowest)
 {
@@ -75,7 +79,7 @@ uint32_t probe_last(struct brokerd *brokerd, struct address *address, int fd, ui
 
 	if (sender < 0)
 		return found;
-	/* Answers to these probes are of an odd round, and mean nothing. */
+	/* Odd rounds are for counting; replies to them are ignored. */
 	address->round += 1 + (address->round & 1);
 	for (uint32_t index = first; index < GROUP_MEMBERS && found == GROUP_MEMBERS; index++) {
 		send_one(brokerd, address, sender, index);
@@ -86,7 +90,7 @@ uint32_t probe_last(struct brokerd *brokerd, struct address *address, int fd, ui
 	return found;
 }
 
-/* The number of members of the group, or GROUP_MEMBERS if it cannot be told. */
+/* Returns the number of members of the group, or GROUP_MEMBERS if that is not known. */
 static uint32_t count_members(struct brokerd *brokerd, struct address *address)
 {
 	int last = socket_member(&address->endpoint, false);
@@ -118,7 +122,10 @@ static void finish(struct brokerd *brokerd, struct address *address)
 		address_set_state(address, ADDRESS_KNOWN);
 }
 
-/* No member has moved, and clients that are slow may yet answer the last probes. */
+/*
+ * Returns true if this round should send no probes: no member has moved, and slow clients may still
+ * reply to the last ones.
+ */
 static bool answers_may_come(const struct address *address, uint32_t count)
 {
 	return count == address->group.count && address->probes > SOON_ROUNDS &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The requests of clients that have been greeted. */
+/* Requests of clients after their HELLO */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "link/memory_file.h"
 #include <rdma/uroce-abi.h>
 
-/* In place of net.ipv4.ip_local_port_range where it cannot be read. */
+/* Used if net.ipv4.ip_local_port_range cannot be read. */
 #define RANGE_FIRST 32768
 #define RANGE_LAST 60999
 #define MESSAGES_BYTES (UROCE_ABI_LAST_MESSAGES * sizeof(struct uroce_abi_last_message))
 
-/* What goes with a reply stays the broker's: a copy is closed after it has been sent. */
+/* Adds a duplicate of fd to a reply.  Descriptors of a reply are closed after it has been sent. */
 static int attach_copy(struct link_descriptors *with, int fd)
 {
 	with->fd[0] = dup(fd);
@@ -103,7 +103,7 @@ static int serve_ports(struct brokerd *brokerd, const struct client *client,
 		error = ports_return(&brokerd->ports, client->number, &request->port[i]);
 		if (error == -EEXIST)
 			error = 0;
-		/* These flags are not part of a reply. */
+		/* A reply does not contain these flags. */
 		request->port[i].flags &=
 			~(uint32_t)(UROCE_BROKER_PORT_RETURNING | UROCE_BROKER_PORT_LISTENING |
 				    UROCE_BROKER_PORT_CHOSEN);
@@ -167,7 +167,7 @@ static int serve_list(const struct brokerd *brokerd, struct uroce_broker_list *l
 	return 0;
 }
 
-/* Returns true if only a worker may send such a request. */
+/* Returns true if only workers may send this request. */
 static bool is_for_worker(uint32_t type)
 {
 	return type != UROCE_BROKER_LIST && type != UROCE_BROKER_INTRODUCE &&
@@ -216,7 +216,7 @@ bool request_is_one(uint32_t type)
 	}
 }
 
-/* Messages without a reply. */
+/* Processes a message that has no reply.  Returns false if this is not one. */
 static bool serve_silently(struct brokerd *brokerd, const struct client *client,
 			   const union broker_message *message)
 {

@@ -19,7 +19,7 @@
 
 enum {
 	RECEIVE_BUFFER = 4 << 20,
-	/* More than a receive buffer can hold. */
+	/* More datagrams than fit into a receive buffer. */
 	DRAIN_MAX = 32768,
 	HOP_LIMIT = 64,
 };
@@ -48,7 +48,7 @@ int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, boo
 		error = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!error && shared)
 		error = set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	/* A member is wanted although the host has lost the address for now. */
+	/* IP_FREEBIND also binds an address that the host does not have at present. */
 	if (!error && shared)
 		error = set(fd, IPPROTO_IP, IP_FREEBIND, 1);
 	if (!error && bind(fd, &name.any, bytes))
@@ -64,11 +64,11 @@ int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges)
 
 	if (fd < 0)
 		return fd;
-	/* Less than asked for, or no GRO on an old kernel: slower, not wrong. */
+	/* Errors are ignored: a smaller buffer, or no GRO on an old kernel, only costs speed. */
 	set(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
 	if (merges)
 		set(fd, IPPROTO_UDP, UDP_GRO, 1);
-	/* Other RoCE stacks send IPv6 without a UDP checksum: the ICRC covers more. */
+	/* Other RoCE stacks send IPv6 without UDP checksums; the ICRC covers the packet. */
 	if (!link_gid_is_ipv4(endpoint->gid))
 		set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	return fd;

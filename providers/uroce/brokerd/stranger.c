@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections of other users (Documentation/decisions/strangers.md).  Before Linux 6.16 they can
- * have descriptors with them, whose release may take as long as their sender likes.
+ * Closes connections of other users (Documentation/decisions/strangers.md).  Before Linux 6.16
+ * descriptors may have been sent through them, whose release can block for as long as the sender
+ * likes.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,7 +14,10 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* The listener refuses descriptors where the kernel can. */
+/*
+ * Returns true if the kernel has refused descriptors on this connection, as requested by
+ * names_listen().
+ */
 static bool are_rights_refused(int fd)
 {
 	int on = 1;
