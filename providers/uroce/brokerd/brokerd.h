@@ -278,11 +278,9 @@ void gsi_forget(struct brokerd *brokerd, const struct client *client);
 /* Appoints a client to send PING, unless the appointed one still sends it. */
 void gsi_appoint(struct brokerd *brokerd, uint64_t now);
 
-/*
- * stranger.c: closes the connection of another user; close() may block for as long as that user
- * likes.
+/* closer.c.  Closes the connection of another user and sets *fd to -1, normally without blocking.
  */
-void stranger_close(int *fd);
+void closer_close(int *fd);
 
 /* last.c */
 void last_begin(struct brokerd *brokerd, int *messages_fd, uint64_t now);

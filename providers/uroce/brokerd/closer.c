@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * close() of a connection blocks for as long as the other user likes if that user has sent a socket
- * with SO_LINGER through it.  So a worker thread closes, and a keeper thread watches the worker: if
- * a close() does not return in time, the keeper cancels the worker, whose signal interrupts the
- * lingering, and starts the next worker.  Both threads exist only while there are descriptors to
- * close, and no other thread waits for them.
+ * Closes connections of other users (Documentation/decisions/strangers.md).  Before Linux 6.16
+ * another user can send descriptors through its connection, and with a socket that has SO_LINGER
+ * set, close() of the connection blocks for as long as that user likes.  So a worker thread closes,
+ * and a keeper thread watches the worker: if a close() does not return in time, the keeper cancels
+ * the worker, whose signal interrupts the lingering, and starts the next worker.  Both threads
+ * exist only while there are descriptors to close, and no other thread waits for them.
  */
-#include "closer.h"
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "brokerd.h"
-
 #include "link/thread.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 #define THREAD_NAME "uroce-closer"
 
@@ -209,7 +212,8 @@ static void *keep(void *arg)
 	return NULL;
 }
 
-void closer_close(int *fd)
+/* Closes *fd in another thread and sets it to -1.  Blocks if the queue is full. */
+static void close_in_background(int *fd)
 {
 	pthread_t keeper;
 
@@ -230,4 +234,25 @@ void closer_close(int *fd)
 	}
 	pthread_mutex_unlock(&closer.lock);
 	*fd = -1;
+}
+
+/*
+ * Returns true if the kernel has refused descriptors on this connection, as requested by
+ * names_listen().
+ */
+static bool are_rights_refused(int fd)
+{
+	int on = 1;
+	socklen_t bytes = sizeof(on);
+
+	return !getenv("UROCE_TEST_OLD_KERNEL") &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, &bytes) && !on;
+}
+
+void closer_close(int *fd)
+{
+	if (are_rights_refused(*fd))
+		brokerd_close(fd);
+	else
+		close_in_background(fd);
 }

@@ -79,7 +79,7 @@ void connection_accept(struct brokerd *brokerd)
 
 		if (fd == -EPERM) {
 			brokerd->counts.strangers++;
-			stranger_close(&stranger);
+			closer_close(&stranger);
 			continue;
 		}
 		if (fd == -EMFILE || fd == -ENFILE)
