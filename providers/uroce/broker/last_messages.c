@@ -9,15 +9,15 @@ enum {
 	 * Number of checks at the short interval: a process that ends closes its files one by one,
 	 * so that its lock is released some time after its connection.
 	 */
-	ENDING_LOOKS = 50,
+	FAST_CHECKS = 50,
 };
-#define ENDING_PAUSE_NS UINT64_C(20000000)
+#define FAST_CHECK_NS UINT64_C(20000000)
 /* Interval of later checks: the client is stopped, or is connected to another broker. */
-#define ALIVE_PAUSE_NS UINT64_C(1000000000)
+#define SLOW_CHECK_NS UINT64_C(1000000000)
 
 /* Pause before each round, in ns.  The first one lets the client finish its exit. */
-static const uint64_t pause_ns[] = { 2000000, 50000000, 250000000, 1000000000 };
-#define ROUNDS (sizeof(pause_ns) / sizeof(pause_ns[0]))
+static const uint64_t round_pause_ns[] = { 2000000, 50000000, 250000000, 1000000000 };
+#define ROUNDS (sizeof(round_pause_ns) / sizeof(round_pause_ns[0]))
 
 _Static_assert(LAST_MESSAGES_ENTRIES % LAST_MESSAGES_CHUNK == 0, "the last chunk would be cut");
 
@@ -25,7 +25,7 @@ void last_messages_begin(struct last_messages *last, uint64_t now)
 {
 	*last = (struct last_messages){
 		.step = LAST_MESSAGES_LOOK,
-		.due = now + pause_ns[0],
+		.due = now + round_pause_ns[0],
 	};
 }
 
@@ -40,7 +40,7 @@ void last_messages_lives(struct last_messages *last, uint64_t now)
 {
 	assert(last->step == LAST_MESSAGES_LOOK);
 	last->looks++;
-	last->due = now + (last->looks < ENDING_LOOKS ? ENDING_PAUSE_NS : ALIVE_PAUSE_NS);
+	last->due = now + (last->looks < FAST_CHECKS ? FAST_CHECK_NS : SLOW_CHECK_NS);
 }
 
 void last_messages_dead(struct last_messages *last)
@@ -61,11 +61,11 @@ void last_messages_sent(struct last_messages *last, uint32_t count, uint64_t now
 	if (!last->found_some || last->round == ROUNDS)
 		last->step = LAST_MESSAGES_END;
 	else
-		last->due = now + pause_ns[last->round];
+		last->due = now + round_pause_ns[last->round];
 	last->found_some = false;
 }
 
 bool last_messages_come_first(const struct last_messages *last)
 {
-	return last->step != LAST_MESSAGES_END && last->round == 0 && last->looks < ENDING_LOOKS;
+	return last->step != LAST_MESSAGES_END && last->round == 0 && last->looks < FAST_CHECKS;
 }

@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct uroce_broker_probed) == 48, "padding in a message")
 _Static_assert(sizeof(struct uroce_broker_datagram) == 72, "padding in a message");
 
 /* Trailing array of a message; only the number of entries in its count field is sent. */
-struct array {
+struct trailing_array {
 	size_t entries; /* offset of the first entry; 0: no array */
 	size_t entry;	/* size of an entry in bytes */
 	size_t count;	/* offset of the count field */
@@ -29,7 +29,7 @@ struct array {
 
 struct format {
 	size_t bytes; /* size of the whole structure; 0: the type does not exist */
-	struct array array;
+	struct trailing_array array;
 	bool is_reply;	    /* the error field may be set */
 	size_t reserved[2]; /* offsets of __u32 fields that must be 0; 0: none */
 	/* Returns true if the values of the fields are valid.  NULL: all values are valid. */
@@ -46,7 +46,7 @@ static bool has_failed(const union broker_message *message)
 	return message->header.error != 0;
 }
 
-static bool is_repeated(const struct uroce_broker_hello *hello, uint32_t i)
+static bool is_duplicate_slot(const struct uroce_broker_hello *hello, uint32_t i)
 {
 	for (uint32_t j = 0; j < i; j++)
 		if (hello->slot[j] == hello->slot[i])
@@ -59,7 +59,7 @@ static bool check_hello(const union broker_message *message)
 	const struct uroce_broker_hello *hello = &message->hello;
 
 	for (uint32_t i = 0; i < hello->slots; i++)
-		if (!is_slot(hello->slot[i]) || is_repeated(hello, i))
+		if (!is_slot(hello->slot[i]) || is_duplicate_slot(hello, i))
 			return false;
 	if (hello->role == UROCE_BROKER_RETURNING)
 		return hello->slots > 0;
@@ -122,7 +122,7 @@ static bool check_watch(const union broker_message *message)
 	return message->on_off.flags <= UROCE_BROKER_ON;
 }
 
-static bool is_space(uint32_t space)
+static bool is_port_space(uint32_t space)
 {
 	return space == RDMA_PS_IPOIB || space == RDMA_PS_TCP || space == RDMA_PS_UDP ||
 	       space == RDMA_PS_IB;
@@ -138,7 +138,7 @@ static bool check_ports(const union broker_message *message)
 	for (uint32_t i = 0; i < ports->ports; i++) {
 		const struct uroce_broker_port *port = &ports->port[i];
 
-		if (!is_space(port->space) || port->reserved || port->endpoint.reserved)
+		if (!is_port_space(port->space) || port->reserved || port->endpoint.reserved)
 			return false;
 		if (port->flags & UROCE_BROKER_PORT_RETURNING) {
 			if (!port->port || (port->flags & ~returning))
@@ -266,7 +266,7 @@ static const struct format formats[] = {
 	[UROCE_BROKER_WATCH] = { BYTES(switch), .check = check_watch, ZERO_SWITCH },
 };
 
-static bool has_reserved(const struct format *format, const union broker_message *message)
+static bool has_nonzero_reserved(const struct format *format, const union broker_message *message)
 {
 	for (size_t i = 0; i < sizeof(format->reserved) / sizeof(format->reserved[0]); i++) {
 		uint32_t value = 0;
@@ -280,7 +280,7 @@ static bool has_reserved(const struct format *format, const union broker_message
 	return false;
 }
 
-static const struct format *format_of(uint32_t type)
+static const struct format *find_format(uint32_t type)
 {
 	if (type >= sizeof(formats) / sizeof(formats[0]) || !formats[type].bytes)
 		return NULL;
@@ -288,12 +288,12 @@ static const struct format *format_of(uint32_t type)
 }
 
 /* Size of the message without the entries of its array. */
-static size_t fixed_bytes(const struct format *format)
+static size_t size_without_array(const struct format *format)
 {
 	return format->array.entries ? format->array.entries : format->bytes;
 }
 
-static uint32_t count_of(const struct format *format, const void *message)
+static uint32_t read_array_count(const struct format *format, const void *message)
 {
 	uint32_t count;
 
@@ -307,9 +307,9 @@ static uint32_t count_of(const struct format *format, const void *message)
  * Returns the length that the message must have by its type and count, or 0 if its count is
  * invalid.
  */
-static size_t length_of(const struct format *format, const uint8_t *bytes)
+static size_t expected_length(const struct format *format, const uint8_t *bytes)
 {
-	uint32_t count = count_of(format, bytes);
+	uint32_t count = read_array_count(format, bytes);
 	struct uroce_broker_datagram datagram;
 
 	if (format == &formats[UROCE_BROKER_DATAGRAM]) {
@@ -318,14 +318,14 @@ static size_t length_of(const struct format *format, const uint8_t *bytes)
 	}
 	if (count > format->array.limit)
 		return 0;
-	return fixed_bytes(format) + count * format->array.entry;
+	return size_without_array(format) + count * format->array.entry;
 }
 
 enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t length,
 					       union broker_message *message)
 {
 	struct uroce_broker_header header;
-	union broker_message found = { 0 };
+	union broker_message parsed = { 0 };
 	const struct format *format;
 
 	if (length < sizeof(header))
@@ -333,19 +333,19 @@ enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t leng
 	memcpy(&header, bytes, sizeof(header));
 	if (header.version != UROCE_BROKER_VERSION)
 		return BROKER_MESSAGE_VERSION;
-	format = format_of(header.type);
+	format = find_format(header.type);
 	if (!format)
 		return BROKER_MESSAGE_TYPE;
-	if (length < fixed_bytes(format))
+	if (length < size_without_array(format))
 		return BROKER_MESSAGE_SHORT;
-	if (length != length_of(format, bytes))
+	if (length != expected_length(format, bytes))
 		return BROKER_MESSAGE_LENGTH;
-	memcpy(&found, bytes, length < format->bytes ? length : format->bytes);
+	memcpy(&parsed, bytes, length < format->bytes ? length : format->bytes);
 	if (header.error > 0 || (header.error && !format->is_reply))
 		return BROKER_MESSAGE_VALUE;
-	if (has_reserved(format, &found) || (format->check && !format->check(&found)))
+	if (has_nonzero_reserved(format, &parsed) || (format->check && !format->check(&parsed)))
 		return BROKER_MESSAGE_VALUE;
-	*message = found;
+	*message = parsed;
 	return BROKER_MESSAGE_OK;
 }
 
@@ -365,11 +365,11 @@ enum uroce_broker_type broker_message_reply(enum uroce_broker_type request)
 
 size_t broker_message_bytes(const union broker_message *message)
 {
-	const struct format *format = format_of(message->header.type);
+	const struct format *format = find_format(message->header.type);
 
 	if (!format)
 		return 0;
-	return fixed_bytes(format) + count_of(format, message) * format->array.entry;
+	return size_without_array(format) + read_array_count(format, message) * format->array.entry;
 }
 
 unsigned int broker_message_descriptors(const union broker_message *message)

@@ -52,10 +52,10 @@ static int make_socket(void)
 }
 
 /*
- * SO_PASSRIGHTS exists since Linux 6.16.  On older kernels refuse_all() attaches a filter that
- * drops everything.
+ * SO_PASSRIGHTS exists since Linux 6.16.  On older kernels refuse_descriptors() attaches a filter
+ * that drops everything.
  */
-static int pass_rights(int fd, int on)
+static int set_pass_rights(int fd, int on)
 {
 	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 }
@@ -64,12 +64,12 @@ static int pass_rights(int fd, int on)
  * Drops everything the peer sends until its user has been checked: a received descriptor of another
  * user can make close() block for as long as that user likes.
  */
-static int refuse_all(int fd)
+static int refuse_descriptors(int fd)
 {
 	struct sock_filter drop = { .code = BPF_RET | BPF_K, .k = 0 };
 	struct sock_fprog program;
 
-	if (!pass_rights(fd, 0))
+	if (!set_pass_rights(fd, 0))
 		return 0;
 	memset(&program, 0, sizeof(program));
 	program.len = 1;
@@ -83,7 +83,7 @@ int names_admit_descriptors(int fd)
 	struct sock_fprog program;
 	int none = 0;
 
-	if (!pass_rights(fd, 1) ||
+	if (!set_pass_rights(fd, 1) ||
 	    !setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)) || errno == ENOENT)
 		return 0;
 	/* qemu-user cannot detach a filter, but can replace it. */
@@ -96,7 +96,7 @@ int names_admit_descriptors(int fd)
 /*
  * Returns true if the process that called listen() or connect() at the other end belongs to user.
  */
-static int is_of_user(int fd, uid_t user)
+static int is_peer_of_user(int fd, uid_t user)
 {
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
@@ -106,10 +106,10 @@ static int is_of_user(int fd, uid_t user)
 
 /* ---- search ---- */
 
-static int make_careful_socket(void)
+static int make_refusing_socket(void)
 {
 	int fd = make_socket();
-	int error = fd < 0 ? fd : refuse_all(fd);
+	int error = fd < 0 ? fd : refuse_descriptors(fd);
 
 	if (error >= 0)
 		return fd;
@@ -119,22 +119,22 @@ static int make_careful_socket(void)
 }
 
 /* If the listener belongs to another user, the socket cannot be used again. */
-static int try_name(int fd, unsigned int number, uid_t user)
+static int connect_to_name(int fd, unsigned int number, uid_t user)
 {
 	const struct name name = broker_name(number);
 
 	if (connect(fd, (const struct sockaddr *)&name.address, name.bytes))
 		return -errno;
-	return is_of_user(fd, user) ? names_admit_descriptors(fd) : -EPERM;
+	return is_peer_of_user(fd, user) ? names_admit_descriptors(fd) : -EPERM;
 }
 
 int names_search(uid_t user, unsigned int below, struct names_found *found)
 {
-	int fd = make_careful_socket(), result = -ENOENT;
+	int fd = make_refusing_socket(), result = -ENOENT;
 
 	found->free = UROCE_BROKER_NAMES;
 	while (fd >= 0 && below-- > 0) {
-		int error = try_name(fd, below, user);
+		int error = connect_to_name(fd, below, user);
 
 		if (!error) {
 			found->number = below;
@@ -147,7 +147,7 @@ int names_search(uid_t user, unsigned int below, struct names_found *found)
 		if (error != -EPERM)
 			result = error;
 		close(fd);
-		fd = make_careful_socket();
+		fd = make_refusing_socket();
 	}
 	if (fd < 0)
 		return fd;
@@ -168,7 +168,7 @@ int names_listen(unsigned int number)
 	 * Accepted sockets get this setting from the listener.  Older kernels accept descriptors;
 	 * see names_accept().
 	 */
-	pass_rights(fd, 0);
+	set_pass_rights(fd, 0);
 	if (!bind(fd, (const struct sockaddr *)&name.address, name.bytes) && !listen(fd, BACKLOG))
 		return fd;
 	error = -errno;
@@ -176,15 +176,15 @@ int names_listen(unsigned int number)
 	return error;
 }
 
-int names_accept(int listener, uid_t user, int *stranger)
+int names_accept(int listener, uid_t user, int *foreign)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return -errno;
-	if (is_of_user(fd, user))
+	if (is_peer_of_user(fd, user))
 		return fd;
-	*stranger = fd;
+	*foreign = fd;
 	return -EPERM;
 }
 
@@ -214,7 +214,7 @@ int names_lock_slot(unsigned int slot)
 }
 
 /* Returns the slot whose name is in this line of /proc/net/unix, or UROCE_BROKER_SLOTS. */
-static unsigned int slot_of_line(const char *line)
+static unsigned int slot_in_line(const char *line)
 {
 	const char *at = strrchr(line, '@');
 	unsigned int version, slot;
@@ -235,7 +235,7 @@ bool names_bound_slots(bool bound[UROCE_BROKER_SLOTS])
 	if (!file)
 		return false;
 	while (fgets(line, sizeof(line), file)) {
-		unsigned int slot = slot_of_line(line);
+		unsigned int slot = slot_in_line(line);
 
 		if (slot < UROCE_BROKER_SLOTS)
 			bound[slot] = true;

@@ -33,9 +33,9 @@ int names_search(uid_t user, unsigned int below, struct names_found *found);
 int names_listen(unsigned int number);
 /*
  * Accepts the next connection of the user.  Returns -EAGAIN if there is none, or -EPERM if the
- * connection is another user's; *stranger then gets its descriptor, whose close() may block.
+ * connection is another user's; *foreign then gets its descriptor, whose close() may block.
  */
-int names_accept(int listener, uid_t user, int *stranger);
+int names_accept(int listener, uid_t user, int *foreign);
 /* Returns true if the listener is bound to the broker name with this number. */
 bool names_is_bound_to(int listener, unsigned int number);
 /* Lets the connection receive descriptors from now on.  Returns 0 or a negative errno. */

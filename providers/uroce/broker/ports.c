@@ -28,13 +28,14 @@ static bool is_any(const uint8_t gid[16])
 	return !memcmp(gid, any_ipv4, 16) || !memcmp(gid, any_ipv6, 16);
 }
 
-static bool is_same(const struct uroce_broker_endpoint *a, const struct uroce_broker_endpoint *b)
+static bool is_same_endpoint(const struct uroce_broker_endpoint *a,
+			     const struct uroce_broker_endpoint *b)
 {
 	return a->scope_id == b->scope_id && !memcmp(a->gid, b->gid, sizeof(a->gid));
 }
 
 /* Returns true if the port receives packets of this IP version. */
-static bool takes(const struct uroce_broker_port *port, bool ipv4)
+static bool receives_ip_version(const struct uroce_broker_port *port, bool ipv4)
 {
 	const uint8_t *gid = port->endpoint.gid;
 
@@ -43,9 +44,10 @@ static bool takes(const struct uroce_broker_port *port, bool ipv4)
 	return is_any(gid) && !is_ipv4(gid) && !(port->flags & UROCE_BROKER_PORT_AF_ONLY);
 }
 
-static bool may_meet(const struct uroce_broker_port *a, const struct uroce_broker_port *b)
+static bool may_overlap(const struct uroce_broker_port *a, const struct uroce_broker_port *b)
 {
-	return (takes(a, true) && takes(b, true)) || (takes(a, false) && takes(b, false));
+	return (receives_ip_version(a, true) && receives_ip_version(b, true)) ||
+	       (receives_ip_version(a, false) && receives_ip_version(b, false));
 }
 
 /* ---- the table ---- */
@@ -59,8 +61,8 @@ static unsigned int bucket_of(uint16_t number)
  * Returns the next entry with this port number and space after the entry after, or the first one if
  * that is NULL.
  */
-static struct port_entry *next_of(const struct broker_ports *ports, uint16_t space, uint16_t number,
-				  const struct port_entry *after)
+static struct port_entry *next_entry(const struct broker_ports *ports, uint16_t space,
+				     uint16_t number, const struct port_entry *after)
 {
 	struct port_entry *entry = after ? after->next : ports->bucket[bucket_of(number)];
 
@@ -69,23 +71,23 @@ static struct port_entry *next_of(const struct broker_ports *ports, uint16_t spa
 	return entry;
 }
 
-static struct port_entry *find(const struct broker_ports *ports, uint32_t client,
-			       const struct uroce_broker_port *port)
+static struct port_entry *find_entry(const struct broker_ports *ports, uint32_t client,
+				     const struct uroce_broker_port *port)
 {
 	struct port_entry *entry = NULL;
 
-	while ((entry = next_of(ports, port->space, port->port, entry)))
+	while ((entry = next_entry(ports, port->space, port->port, entry)))
 		if (entry->client == client && entry->port.id == port->id)
 			break;
 	return entry;
 }
 
-static int add(struct broker_ports *ports, const struct port_entry *entry)
+static int add_entry(struct broker_ports *ports, const struct port_entry *entry)
 {
 	struct port_entry **bucket = &ports->bucket[bucket_of(entry->port.port)];
 	struct port_entry *copy;
 
-	if (find(ports, entry->client, &entry->port))
+	if (find_entry(ports, entry->client, &entry->port))
 		return -EEXIST;
 	copy = malloc(sizeof(*copy));
 	if (!copy)
@@ -109,13 +111,13 @@ static void remove_entry(struct broker_ports *ports, struct port_entry **from)
 
 /* ---- conflicts ---- */
 
-static int conflict(const struct uroce_broker_port *a, const struct uroce_broker_port *b)
+static int conflict_between(const struct uroce_broker_port *a, const struct uroce_broker_port *b)
 {
-	if (!may_meet(a, b))
+	if (!may_overlap(a, b))
 		return 0;
 	if (is_any(a->endpoint.gid) != is_any(b->endpoint.gid))
 		return -EADDRNOTAVAIL;
-	if (is_any(a->endpoint.gid) || is_same(&a->endpoint, &b->endpoint))
+	if (is_any(a->endpoint.gid) || is_same_endpoint(&a->endpoint, &b->endpoint))
 		return -EADDRINUSE;
 	return 0;
 }
@@ -124,17 +126,17 @@ static int conflict(const struct uroce_broker_port *a, const struct uroce_broker
  * Same rules as the kernel's cma_check_port().  self is the port's own entry when it starts to
  * listen, and NULL when it is bound.
  */
-static int check(const struct broker_ports *ports, const struct uroce_broker_port *port,
-		 const struct port_entry *self)
+static int check_conflicts(const struct broker_ports *ports, const struct uroce_broker_port *port,
+			   const struct port_entry *self)
 {
 	const struct port_entry *other = NULL;
 	int error = 0;
 
-	while (!error && (other = next_of(ports, port->space, port->port, other))) {
+	while (!error && (other = next_entry(ports, port->space, port->port, other))) {
 		bool shares = port->flags & other->port.flags & UROCE_BROKER_PORT_REUSE;
 
 		if (other != self && (self || !shares))
-			error = conflict(port, &other->port);
+			error = conflict_between(port, &other->port);
 	}
 	return error;
 }
@@ -145,32 +147,32 @@ static int check(const struct broker_ports *ports, const struct uroce_broker_por
  * Returns true if the number may be chosen again: all its ports were chosen, and none of them
  * listens.
  */
-static bool is_shareable(const struct broker_ports *ports, uint16_t space, uint16_t number)
+static bool is_number_shareable(const struct broker_ports *ports, uint16_t space, uint16_t number)
 {
 	const struct port_entry *entry = NULL;
 
-	while ((entry = next_of(ports, space, number, entry)))
+	while ((entry = next_entry(ports, space, number, entry)))
 		if (!entry->chosen || entry->listens)
 			return false;
 	return true;
 }
 
-static uint16_t number_of(const struct port_range *range, uint32_t i)
+static uint16_t number_in_range(const struct port_range *range, uint32_t i)
 {
 	return (uint16_t)(range->first + (range->random % range->count + i) % range->count);
 }
 
-static bool choose(const struct broker_ports *ports, struct uroce_broker_port *port,
-		   const struct port_range *range)
+static bool choose_number(const struct broker_ports *ports, struct uroce_broker_port *port,
+			  const struct port_range *range)
 {
 	for (uint32_t i = 0; ports->chosen < range->count && i < range->count; i++) {
-		port->port = number_of(range, i);
-		if (!next_of(ports, port->space, port->port, NULL))
+		port->port = number_in_range(range, i);
+		if (!next_entry(ports, port->space, port->port, NULL))
 			return true;
 	}
 	for (uint32_t i = 0; i < range->count; i++) {
-		port->port = number_of(range, i);
-		if (is_shareable(ports, port->space, port->port))
+		port->port = number_in_range(range, i);
+		if (is_number_shareable(ports, port->space, port->port))
 			return true;
 	}
 	return false;
@@ -185,12 +187,12 @@ int ports_bind(struct broker_ports *ports, uint32_t client, struct uroce_broker_
 	int error = 0;
 
 	entry.port = *port;
-	if (entry.chosen && !choose(ports, &entry.port, range))
+	if (entry.chosen && !choose_number(ports, &entry.port, range))
 		error = -EADDRNOTAVAIL;
 	else if (!entry.chosen)
-		error = check(ports, port, NULL);
+		error = check_conflicts(ports, port, NULL);
 	if (!error)
-		error = add(ports, &entry);
+		error = add_entry(ports, &entry);
 	if (!error)
 		port->port = entry.port.port;
 	return error;
@@ -205,17 +207,17 @@ int ports_return(struct broker_ports *ports, uint32_t client, const struct uroce
 		.listens = port->flags & UROCE_BROKER_PORT_LISTENING,
 	};
 
-	return add(ports, &entry);
+	return add_entry(ports, &entry);
 }
 
 int ports_listen(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
 {
-	struct port_entry *entry = find(ports, client, port);
+	struct port_entry *entry = find_entry(ports, client, port);
 	int error;
 
 	if (!entry)
 		return -ENOENT;
-	error = entry->listens ? 0 : check(ports, &entry->port, entry);
+	error = entry->listens ? 0 : check_conflicts(ports, &entry->port, entry);
 	if (!error)
 		entry->listens = true;
 	return error;
@@ -224,7 +226,7 @@ int ports_listen(struct broker_ports *ports, uint32_t client, const struct uroce
 void ports_end(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
 {
 	struct port_entry **from = &ports->bucket[bucket_of(port->port)];
-	const struct port_entry *entry = find(ports, client, port);
+	const struct port_entry *entry = find_entry(ports, client, port);
 
 	while (*from && *from != entry)
 		from = &(*from)->next;
@@ -233,7 +235,7 @@ void ports_end(struct broker_ports *ports, uint32_t client, const struct uroce_b
 }
 
 /* Removes the entries of the client, or all entries if client is 0 (SLOTS_NO_CLIENT). */
-static void remove_all(struct broker_ports *ports, uint32_t client)
+static void remove_entries(struct broker_ports *ports, uint32_t client)
 {
 	for (unsigned int i = 0; i < PORTS_BUCKETS; i++) {
 		struct port_entry **from = &ports->bucket[i];
@@ -248,12 +250,12 @@ static void remove_all(struct broker_ports *ports, uint32_t client)
 
 void ports_forget(struct broker_ports *ports, uint32_t client)
 {
-	remove_all(ports, client);
+	remove_entries(ports, client);
 }
 
 void ports_free(struct broker_ports *ports)
 {
-	remove_all(ports, 0);
+	remove_entries(ports, 0);
 }
 
 uint32_t ports_listener(const struct broker_ports *ports, uint64_t service_id,
@@ -265,13 +267,14 @@ uint32_t ports_listener(const struct broker_ports *ports, uint64_t service_id,
 
 	if (space > UINT16_MAX)
 		return 0;
-	while ((entry = next_of(ports, (uint16_t)space, (uint16_t)(service_id & PORT_MAX),
-				entry))) {
+	while ((entry = next_entry(ports, (uint16_t)space, (uint16_t)(service_id & PORT_MAX),
+				   entry))) {
 		if (!entry->listens)
 			continue;
-		if (is_same(&entry->port.endpoint, endpoint))
+		if (is_same_endpoint(&entry->port.endpoint, endpoint))
 			return entry->client;
-		if (is_any(entry->port.endpoint.gid) && takes(&entry->port, is_ipv4(endpoint->gid)))
+		if (is_any(entry->port.endpoint.gid) &&
+		    receives_ip_version(&entry->port, is_ipv4(endpoint->gid)))
 			client = entry->client;
 	}
 	return client;

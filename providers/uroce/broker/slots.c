@@ -20,7 +20,7 @@ void slots_begin_at(struct broker_slots *slots, uint32_t slot)
 	slots->begin = slot % UROCE_BROKER_SLOTS;
 }
 
-static uint32_t first_unused(const struct broker_slots *slots)
+static uint32_t find_unused(const struct broker_slots *slots)
 {
 	for (uint32_t i = 0; i < UROCE_BROKER_SLOTS; i++) {
 		uint32_t slot = (slots->begin + i) % UROCE_BROKER_SLOTS;
@@ -33,18 +33,18 @@ static uint32_t first_unused(const struct broker_slots *slots)
 
 uint32_t slots_propose(const struct broker_slots *slots)
 {
-	uint32_t unused = slots->resting < SLOTS_REST ? first_unused(slots) : UROCE_BROKER_SLOTS;
+	uint32_t unused = slots->resting < SLOTS_REST ? find_unused(slots) : UROCE_BROKER_SLOTS;
 
 	if (unused < UROCE_BROKER_SLOTS)
 		return unused;
 	if (slots->oldest != NONE)
 		return slots->oldest;
-	unused = first_unused(slots);
+	unused = find_unused(slots);
 	return unused < UROCE_BROKER_SLOTS ? unused : UROCE_BROKER_NO_SLOT;
 }
 
 /* Removes a resting slot from the list; does nothing if the slot is not in it. */
-static void end_rest(struct broker_slots *slots, uint32_t slot)
+static void unlink_resting(struct broker_slots *slots, uint32_t slot)
 {
 	uint16_t *from = &slots->oldest, before = NONE;
 
@@ -65,7 +65,7 @@ static void set_state(struct broker_slots *slots, uint32_t slot, enum slot_state
 	struct slot_entry *entry = &slots->slot[slot];
 
 	if (entry->state == SLOT_FREE)
-		end_rest(slots, slot);
+		unlink_resting(slots, slot);
 	slots->absent -= entry->state == SLOT_ABSENT;
 	slots->absent += state == SLOT_ABSENT;
 	entry->state = (uint8_t)state;

@@ -33,7 +33,7 @@ struct builder {
 	struct sock_filter *code;
 	/* Number of instructions; those beyond BPF_MAXINSNS are counted but not stored. */
 	unsigned int length;
-	unsigned int count;
+	unsigned int segment_count;
 	struct segment segment[UROCE_BROKER_SLOTS];
 };
 
@@ -51,9 +51,9 @@ void steer_clear(struct steer_table *table, uint16_t gsi, uint16_t sink)
  * Returns true if the slot with this index belongs to the last segment.  A second slot determines
  * whether the segment ascends.
  */
-static bool continues(struct builder *builder, unsigned int slot, uint16_t index)
+static bool continues_segment(struct builder *builder, unsigned int slot, uint16_t index)
 {
-	struct segment *last = &builder->segment[builder->count - 1];
+	struct segment *last = &builder->segment[builder->segment_count - 1];
 	unsigned int distance = slot - last->first;
 
 	if (last->ascends)
@@ -65,23 +65,24 @@ static bool continues(struct builder *builder, unsigned int slot, uint16_t index
 }
 
 /*
- * If shares is true, a slot that no client holds joins the segment before it unless that ascends:
- * its packets then reach a worker, which drops them.
+ * If merges_free is true, a slot that no client holds joins the segment before it unless that
+ * ascends: its packets then reach a worker, which drops them.
  */
-static void cut(struct builder *builder, const struct steer_table *table, bool shares)
+static void build_segments(struct builder *builder, const struct steer_table *table,
+			   bool merges_free)
 {
-	builder->count = 0;
+	builder->segment_count = 0;
 	for (unsigned int slot = 0; slot < UROCE_BROKER_SLOTS; slot++) {
 		uint16_t index = table->member[slot];
 
-		if (index == STEER_NONE && shares && builder->count &&
-		    !builder->segment[builder->count - 1].ascends)
+		if (index == STEER_NONE && merges_free && builder->segment_count &&
+		    !builder->segment[builder->segment_count - 1].ascends)
 			continue;
 		if (index == STEER_NONE)
 			index = table->sink;
-		if (builder->count && continues(builder, slot, index))
+		if (builder->segment_count && continues_segment(builder, slot, index))
 			continue;
-		builder->segment[builder->count++] = (struct segment){
+		builder->segment[builder->segment_count++] = (struct segment){
 			.first = (uint16_t)slot,
 			.index = index,
 		};
@@ -90,7 +91,7 @@ static void cut(struct builder *builder, const struct steer_table *table, bool s
 
 /* ---- instructions ---- */
 
-static void emit(struct builder *builder, struct sock_filter instruction)
+static void emit_instruction(struct builder *builder, struct sock_filter instruction)
 {
 	if (builder->length < BPF_MAXINSNS)
 		builder->code[builder->length] = instruction;
@@ -98,59 +99,63 @@ static void emit(struct builder *builder, struct sock_filter instruction)
 }
 
 /* Emits the result of a segment; the accumulator contains the slot. */
-static void emit_leaf(struct builder *builder, const struct segment *segment)
+static void emit_result(struct builder *builder, const struct segment *segment)
 {
 	if (!segment->ascends) {
-		emit(builder, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, segment->index));
+		emit_instruction(builder,
+				 (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, segment->index));
 		return;
 	}
-	emit(builder, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_ADD | BPF_K,
-						   (uint32_t)segment->index - segment->first));
-	emit(builder, (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0));
+	emit_instruction(builder,
+			 (struct sock_filter)BPF_STMT(BPF_ALU | BPF_ADD | BPF_K,
+						      (uint32_t)segment->index - segment->first));
+	emit_instruction(builder, (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0));
 }
 
-static unsigned int middle_of(unsigned int first, unsigned int end)
+static unsigned int middle_index(unsigned int first, unsigned int end)
 {
 	return first + (end - first) / 2;
 }
 
 /* Returns the number of instructions of the search in segments first to end - 1. */
-static unsigned int size_of(const struct builder *builder, unsigned int first, unsigned int end)
+static unsigned int search_length(const struct builder *builder, unsigned int first,
+				  unsigned int end)
 {
-	unsigned int middle = middle_of(first, end), left;
+	unsigned int middle = middle_index(first, end), left;
 
 	if (end - first == 1)
 		return builder->segment[first].ascends ? 2 : 1;
-	left = size_of(builder, first, middle);
-	return (left > JUMP_MAX ? 2 : 1) + left + size_of(builder, middle, end);
+	left = search_length(builder, first, middle);
+	return (left > JUMP_MAX ? 2 : 1) + left + search_length(builder, middle, end);
 }
 
 static void emit_search(struct builder *builder, unsigned int first, unsigned int end)
 {
-	const unsigned int middle = middle_of(first, end);
+	const unsigned int middle = middle_index(first, end);
 	const uint32_t slot = builder->segment[middle].first;
 	unsigned int left;
 
 	if (end - first == 1) {
-		emit_leaf(builder, &builder->segment[first]);
+		emit_result(builder, &builder->segment[first]);
 		return;
 	}
-	left = size_of(builder, first, middle);
+	left = search_length(builder, first, middle);
 	if (left > JUMP_MAX) {
-		emit(builder, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, slot, 0, 1));
-		emit(builder, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, left));
+		emit_instruction(builder, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K,
+								       slot, 0, 1));
+		emit_instruction(builder, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, left));
 	} else {
-		emit(builder, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, slot,
-							   (uint8_t)left, 0));
+		emit_instruction(builder, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K,
+								       slot, (uint8_t)left, 0));
 	}
 	emit_search(builder, first, middle);
 	emit_search(builder, middle, end);
 }
 
-static void emit_all(struct builder *builder, const struct steer_table *table)
+static void emit_program(struct builder *builder, const struct steer_table *table)
 {
 	/* clang-format off */
-	const struct sock_filter head[] = {
+	const struct sock_filter prologue[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, AT_DESTINATION),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
 		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 1, 4, 0),
@@ -163,20 +168,20 @@ static void emit_all(struct builder *builder, const struct steer_table *table)
 	/* clang-format on */
 
 	builder->length = 0;
-	for (unsigned int i = 0; i < sizeof(head) / sizeof(head[0]); i++)
-		emit(builder, head[i]);
-	emit_search(builder, 0, builder->count);
+	for (unsigned int i = 0; i < sizeof(prologue) / sizeof(prologue[0]); i++)
+		emit_instruction(builder, prologue[i]);
+	emit_search(builder, 0, builder->segment_count);
 }
 
 unsigned int steer_build(const struct steer_table *table, struct sock_filter code[BPF_MAXINSNS])
 {
 	struct builder builder = { .code = code };
 
-	cut(&builder, table, false);
-	emit_all(&builder, table);
+	build_segments(&builder, table, false);
+	emit_program(&builder, table);
 	if (builder.length > BPF_MAXINSNS) {
-		cut(&builder, table, true);
-		emit_all(&builder, table);
+		build_segments(&builder, table, true);
+		emit_program(&builder, table);
 	}
 	return builder.length > BPF_MAXINSNS ? 0 : builder.length;
 }

@@ -24,11 +24,11 @@ enum ip_header_offset {
 	IP_DESTINATION = 32,
 };
 
-#define REASON_TIMEOUT 4
+#define REJ_REASON_TIMEOUT 4
 
 static const uint8_t any_ipv4[16] = { [10] = 0xff, [11] = 0xff };
 
-static struct target by_id(uint32_t id)
+static struct target target_by_id(uint32_t id)
 {
 	return (struct target){
 		.kind = id ? TARGET_SLOT : TARGET_NOBODY,
@@ -36,20 +36,20 @@ static struct target by_id(uint32_t id)
 	};
 }
 
-static struct target by_id_of_reply(uint32_t id)
+static struct target target_by_reply_id(uint32_t id)
 {
-	struct target target = by_id(id);
+	struct target target = target_by_id(id);
 
 	target.is_reply = true;
 	return target;
 }
 
-static struct target by_rejected(const uint8_t *mad)
+static struct target target_by_rejected_request(const uint8_t *mad)
 {
 	return (struct target){
 		.kind = TARGET_SENDER,
 		/* Only a REJ with reason Timeout contains the GUID of the REQ's sender. */
-		.guid = wire_get_be16(mad + REJ_REASON) == REASON_TIMEOUT
+		.guid = wire_get_be16(mad + REJ_REASON) == REJ_REASON_TIMEOUT
 				? wire_get_be64(mad + REJ_GUID)
 				: 0,
 		.id = wire_get_be32(mad + LOCAL_ID),
@@ -61,7 +61,7 @@ static bool is_loopback(const uint8_t gid[16])
 	return !memcmp(gid, any_ipv4, 12) && gid[12] == 127;
 }
 
-static void read_loopback(const uint8_t *header, uint8_t gid[16])
+static void read_loopback_address(const uint8_t *header, uint8_t gid[16])
 {
 	if (header[IP_VERSION] || header[IP_FAMILY] >> 4 != 4 || header[IP_DESTINATION] != 127)
 		return;
@@ -74,15 +74,15 @@ const uint8_t *target_address(const struct target *target, const uint8_t gid[16]
 	return is_loopback(gid) && is_loopback(target->loopback) ? target->loopback : gid;
 }
 
-static struct target by_service(const uint8_t *mad, enum target_kind kind)
+static struct target target_by_service(const uint8_t *mad, enum target_kind kind)
 {
 	struct target target = {
 		.kind = kind,
 		.service_id = wire_get_be64(mad + SERVICE_ID),
 	};
 
-	read_loopback(mad + (kind == TARGET_REQUEST ? REQ_PRIVATE : SIDR_REQ_PRIVATE),
-		      target.loopback);
+	read_loopback_address(mad + (kind == TARGET_REQUEST ? REQ_PRIVATE : SIDR_REQ_PRIVATE),
+			      target.loopback);
 	if (kind == TARGET_REQUEST) {
 		target.guid = wire_get_be64(mad + REQ_GUID);
 		target.id = wire_get_be32(mad + LOCAL_ID);
@@ -96,30 +96,30 @@ struct target target_of(const uint8_t mad[MAD_BYTES])
 
 	switch (wire_get_be16(mad + MAD_AT_ATTRIBUTE)) {
 	case MAD_REQ:
-		return by_service(mad, TARGET_REQUEST);
+		return target_by_service(mad, TARGET_REQUEST);
 	case MAD_SIDR_REQ:
-		return by_service(mad, TARGET_SERVICE);
+		return target_by_service(mad, TARGET_SERVICE);
 	case MAD_SIDR_REP:
-		return by_id(wire_get_be32(mad + LOCAL_ID));
+		return target_by_id(wire_get_be32(mad + LOCAL_ID));
 	case MAD_REJ:
-		return remote ? by_id(remote) : by_rejected(mad);
+		return remote ? target_by_id(remote) : target_by_rejected_request(mad);
 	case MAD_REP:
 	case MAD_RTU:
-		return by_id_of_reply(remote);
+		return target_by_reply_id(remote);
 	case MAD_MRA:
 	case MAD_DREQ:
 	case MAD_DREP:
 	case MAD_LAP:
 	case MAD_APR:
-		return by_id(remote);
+		return target_by_id(remote);
 	default:
-		return by_id(0);
+		return target_by_id(0);
 	}
 }
 
 /* ---- requests ---- */
 
-static size_t place_of(const struct target *target)
+static size_t request_index(const struct target *target)
 {
 	uint64_t hash = (target->guid ^ target->id) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -129,7 +129,7 @@ static size_t place_of(const struct target *target)
 void target_requests_add(struct target_requests *requests, const struct target *target,
 			 uint32_t client, uint64_t now)
 {
-	requests->entry[place_of(target)] = (struct target_request){
+	requests->entry[request_index(target)] = (struct target_request){
 		.guid = target->guid,
 		.id = target->id,
 		.client = client,
@@ -140,7 +140,7 @@ void target_requests_add(struct target_requests *requests, const struct target *
 uint32_t target_requests_find(const struct target_requests *requests, const struct target *target,
 			      uint64_t now)
 {
-	const struct target_request *entry = &requests->entry[place_of(target)];
+	const struct target_request *entry = &requests->entry[request_index(target)];
 
 	if (entry->until <= now || entry->guid != target->guid || entry->id != target->id)
 		return 0;

@@ -13,15 +13,15 @@
 #define SO_ATTACH_REUSEPORT_CBPF 51
 #endif
 
-static const bool may_follow[ADDRESS_STATES][ADDRESS_STATES] = {
+static const bool allowed_next[ADDRESS_STATES][ADDRESS_STATES] = {
 	/* A lower broker that has not received SUPERSEDE yet may add members to the group. */
-	[ADDRESS_KNOWN] = { [ADDRESS_PARTLY] = true },
-	[ADDRESS_PARTLY] = { [ADDRESS_KNOWN] = true },
+	[ADDRESS_KNOWN] = { [ADDRESS_PARTLY_KNOWN] = true },
+	[ADDRESS_PARTLY_KNOWN] = { [ADDRESS_KNOWN] = true },
 };
 
 void address_set_state(struct address *address, enum address_state state)
 {
-	assert(address->state == state || may_follow[address->state][state]);
+	assert(address->state == state || allowed_next[address->state][state]);
 	address->state = state;
 }
 
@@ -52,7 +52,7 @@ bool address_is_used(const struct address *address, uint32_t slot)
 	return member && member->state == MEMBER_USED;
 }
 
-int address_member(const struct address *address, uint32_t slot)
+int address_member_fd(const struct address *address, uint32_t slot)
 {
 	const struct member *member = address_find_member(address, slot);
 
@@ -61,7 +61,7 @@ int address_member(const struct address *address, uint32_t slot)
 
 /* ---- steering ---- */
 
-static int attach(int fd, const struct sock_fprog *program)
+static int attach_program(int fd, const struct sock_fprog *program)
 {
 	if (getenv("UROCE_TEST_NO_STEERING"))
 		return -ENOPROTOOPT;
@@ -70,7 +70,7 @@ static int attach(int fd, const struct sock_fprog *program)
 		       : 0;
 }
 
-int address_attach(const struct brokerd *brokerd, const struct address *address)
+int address_attach_program(const struct brokerd *brokerd, const struct address *address)
 {
 	static struct sock_filter code[BPF_MAXINSNS];
 	static struct steer_table table;
@@ -80,18 +80,18 @@ int address_attach(const struct brokerd *brokerd, const struct address *address)
 	group_table(&address->group, &brokerd->slots, &table);
 	program.filter = code;
 	program.len = (unsigned short)steer_build(&table, code);
-	return program.len ? attach(address->gsi_fd, &program) : -ENOSPC;
+	return program.len ? attach_program(address->gsi_fd, &program) : -ENOSPC;
 }
 
-int address_steer(struct brokerd *brokerd, struct address *address)
+int address_update_program(struct brokerd *brokerd, struct address *address)
 {
-	return address->state == ADDRESS_UNSTEERED ? 0 : address_attach(brokerd, address);
+	return address->state == ADDRESS_UNSTEERED ? 0 : address_attach_program(brokerd, address);
 }
 
-void address_steer_all(struct brokerd *brokerd)
+void address_update_all_programs(struct brokerd *brokerd)
 {
 	for (struct address *address = brokerd->addresses; address; address = address->next)
-		address_steer(brokerd, address);
+		address_update_program(brokerd, address);
 }
 
 /* ---- close ---- */

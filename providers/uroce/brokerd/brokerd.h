@@ -24,7 +24,7 @@ enum client_state {
 	CLIENT_NEW,    /* accepted, no HELLO received yet */
 	CLIENT_WORKER, /* client with slots */
 	CLIENT_GUEST,  /* client without slots, such as uroce-stat */
-	CLIENT_GONE,   /* disconnected; freed by connection_sweep() */
+	CLIENT_GONE,   /* disconnected; freed by connection_free_ended() */
 	CLIENT_STATES,
 };
 
@@ -32,26 +32,26 @@ struct client {
 	struct client *next;
 	uint32_t number; /* unique number, never SLOTS_NO_CLIENT */
 	enum client_state state;
-	int control;
-	int delivery;	 /* CLIENT_WORKER: delivery socket; otherwise -1 */
-	uint32_t slot;	 /* CLIENT_WORKER: its first slot */
-	pid_t pid;	 /* 0: not visible in the broker's PID namespace */
-	bool returned;	 /* CLIENT_WORKER: had its slots from an earlier broker */
-	bool uses_gsi;	 /* receives MADs of queue pair 1 */
-	int messages_fd; /* memory file of the client's last messages, or -1 */
-	uint64_t since;	 /* CLIENT_NEW: time of the connection, ns */
+	int control_fd;
+	int delivery_fd;       /* CLIENT_WORKER: delivery socket; otherwise -1 */
+	uint32_t slot;	       /* CLIENT_WORKER: its first slot */
+	pid_t pid;	       /* 0: not visible in the broker's PID namespace */
+	bool returned;	       /* CLIENT_WORKER: had its slots from an earlier broker */
+	bool uses_gsi;	       /* receives MADs of queue pair 1 */
+	int last_messages_fd;  /* memory file of the client's last messages, or -1 */
+	uint64_t connected_at; /* CLIENT_NEW: time of the connection, ns */
 	/*
 	 * Time at which the client was appointed to watch the broker or sent its last PING, ns; 0:
 	 * not appointed.
 	 */
-	uint64_t answered;
+	uint64_t watched_at;
 };
 
 /* ---- addresses (address.c, member.c, probe.c) ---- */
 
 enum member_state {
 	MEMBER_UNUSED,
-	MEMBER_PROMISED, /* reserved for the client of its slot, which has not requested it yet */
+	MEMBER_RESERVED, /* reserved for the client of its slot, which has not requested it yet */
 	MEMBER_USED,	 /* used by a client */
 };
 
@@ -64,9 +64,9 @@ struct member {
 };
 
 enum address_state {
-	ADDRESS_KNOWN,	   /* the owners of all members are known */
-	ADDRESS_PARTLY,	   /* the group has members of unknown owner, from an earlier broker */
-	ADDRESS_UNSTEERED, /* the kernel cannot steer: one socket is shared by all clients */
+	ADDRESS_KNOWN,	      /* the owners of all members are known */
+	ADDRESS_PARTLY_KNOWN, /* the group has members of unknown owner, from an earlier broker */
+	ADDRESS_UNSTEERED,    /* the kernel cannot steer: one socket is shared by all clients */
 	ADDRESS_STATES,
 };
 
@@ -78,18 +78,18 @@ struct address {
 	int sink_fd; /* member for slots that no client holds; ADDRESS_UNSTEERED: -1 */
 	struct member *members;
 	struct broker_group group;
-	/* Used in state ADDRESS_PARTLY. */
-	uint32_t round;	 /* number of the round of probes; odd while members are counted */
-	uint32_t probes; /* number of rounds since the last change of the group */
+	/* Used in state ADDRESS_PARTLY_KNOWN. */
+	uint32_t round; /* number of the round of probes; odd while members are counted */
+	uint32_t rounds_unchanged; /* number of rounds since the last change of the group */
 	uint64_t probe_at;
 };
 
 /* ---- last messages of clients that have ended (last.c) ---- */
 
-struct dead {
-	struct dead *next;
+struct ended_client {
+	struct ended_client *next;
 	int fd; /* memory file of the messages */
-	struct last_messages last;
+	struct last_messages schedule;
 };
 
 /* ---- MADs that wait for their client (gsi.c) ---- */
@@ -106,7 +106,7 @@ struct kept_mad {
 
 /* Counters for debugging; they are not reported anywhere. */
 struct brokerd_counts {
-	uint64_t strangers;
+	uint64_t foreign_connections;
 	uint64_t bad_messages;
 	uint64_t bad_packets;
 	uint64_t delivered;
@@ -115,30 +115,30 @@ struct brokerd_counts {
 
 struct brokerd {
 	int listener;
-	int spare_fd;	   /* reserve, closed to accept a connection when no descriptor is left */
-	unsigned int name; /* number in the listener's name */
+	int spare_fd; /* reserve, closed to accept a connection when no descriptor is left */
+	unsigned int name_number; /* number in the listener's name */
 	int epoll_fd;
-	bool stays;
+	bool stays_when_idle;
 	bool superseded;
-	bool receives_from_others; /* receive_from_others() is running */
+	bool receiving_from_others; /* receive_from_others() is running */
 	uid_t user;
-	uint32_t secret;
+	uint32_t probe_secret;
 	uint64_t idle_ns;
 	uint64_t idle_since; /* time since when there are no clients, ns; 0: there are clients */
-	uint64_t began;
-	uint32_t last_number;
+	uint64_t started_at;
+	uint32_t last_client_number;
 	struct client *clients;
-	struct client *host; /* client that last replied for the host, or NULL */
+	struct client *last_replier; /* client that last replied for the host, or NULL */
 	struct address *addresses;
 	/* Closed addresses, freed once no pending epoll event can refer to them. */
-	struct address *removed;
+	struct address *removed_addresses;
 	struct broker_slots slots;
 	struct broker_ports ports;
-	struct target_requests requests;
-	struct dead *dead;
-	struct kept_mad *kept, **kept_end;
+	struct target_requests known_requests;
+	struct ended_client *ended_clients;
+	struct kept_mad *kept_mads, **kept_mads_end;
 	unsigned int kept_count;
-	uint64_t kept_at;	  /* time at which kept is routed again, ns */
+	uint64_t kept_deadline;	  /* time at which kept is routed again, ns */
 	struct datagram datagram; /* the datagram received last */
 	struct brokerd_counts counts;
 };
@@ -163,7 +163,7 @@ int brokerd_watch(const struct brokerd *brokerd, int fd, enum event_source sourc
  * Converts an error for a reply: -EMFILE becomes -ENFILE, so that the client does not take it for a
  * limit of its own process.
  */
-int brokerd_error(int error);
+int brokerd_reply_error(int error);
 /* Closes *fd unless it is negative, and sets it to -1. */
 void brokerd_close(int *fd);
 
@@ -172,31 +172,31 @@ void client_set_state(struct client *client, enum client_state state);
 struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot);
 struct client *client_find(const struct brokerd *brokerd, uint32_t number);
 /* Sends a message with its descriptors, without blocking.  Returns false on error. */
-bool client_send(int fd, const union broker_message *message, const struct link_descriptors *with);
+bool client_send(int fd, const union broker_message *message, const struct link_descriptors *fds);
 /*
  * Assigns a slot to the client.  Returns the socket that holds the slot's name, or a negative
  * errno.
  */
-int client_take_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot);
+int client_assign_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot);
 void client_free_slots(struct brokerd *brokerd, const struct client *client);
 /*
  * Updates which slots are absent: those whose name is bound although no client of this broker holds
  * them.  Returns true if there are any, or if the kernel does not list the names.
  */
-bool client_find_absent(struct brokerd *brokerd);
+bool client_update_absent_slots(struct brokerd *brokerd);
 
 /* connection.c */
 void connection_accept(struct brokerd *brokerd);
 void connection_receive(struct brokerd *brokerd, struct client *client);
 void connection_receive_delivery(struct brokerd *brokerd, struct client *client);
 /* Frees clients in state CLIENT_GONE, and ends connections that have not sent HELLO in time. */
-void connection_sweep(struct brokerd *brokerd, uint64_t now);
+void connection_free_ended(struct brokerd *brokerd, uint64_t now);
 
 /* request.c.  Returns true if this is the type of a message that a client sends after its HELLO. */
-bool request_is_one(uint32_t type);
-/* Executes a request.  Returns true if *message and *with now contain a reply. */
+bool request_is_known_type(uint32_t type);
+/* Executes a request.  Returns true if *message and *fds now contain a reply. */
 bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		   struct link_descriptors *with);
+		   struct link_descriptors *fds);
 
 /* address.c.  Functions return 0 or a negative errno unless noted. */
 void address_set_state(struct address *address, enum address_state state);
@@ -206,46 +206,46 @@ struct member *address_find_member(const struct address *address, uint32_t slot)
 /* Returns true if the client with this first slot uses the address. */
 bool address_is_used(const struct address *address, uint32_t slot);
 /* Returns the descriptor of the member that the client with this first slot uses, or -1. */
-int address_member(const struct address *address, uint32_t slot);
+int address_member_fd(const struct address *address, uint32_t slot);
 /* Builds the steering program and attaches it. */
-int address_attach(const struct brokerd *brokerd, const struct address *address);
+int address_attach_program(const struct brokerd *brokerd, const struct address *address);
 /*
  * Attaches a new program after a change of slots or indexes; does nothing for an unsteered address.
  */
-int address_steer(struct brokerd *brokerd, struct address *address);
-void address_steer_all(struct brokerd *brokerd);
+int address_update_program(struct brokerd *brokerd, struct address *address);
+void address_update_all_programs(struct brokerd *brokerd);
 void address_close_sockets(struct address *address);
 void address_free(struct address *address);
 
 /* member.c.  Functions return 0 or a negative errno unless noted. */
-int member_get(struct brokerd *brokerd, struct client *client, struct uroce_broker_address *request,
-	       struct link_descriptors *with);
-void member_end(struct brokerd *brokerd, const struct client *client,
-		const struct uroce_broker_endpoint *endpoint);
+int member_request(struct brokerd *brokerd, struct client *client,
+		   struct uroce_broker_address *request, struct link_descriptors *fds);
+void member_release(struct brokerd *brokerd, const struct client *client,
+		    const struct uroce_broker_endpoint *endpoint);
 /* Releases the members of a client that has disconnected. */
-void member_leave_all(struct brokerd *brokerd, const struct client *client);
+void member_release_all(struct brokerd *brokerd, const struct client *client);
 /*
  * Returns the descriptor of the client's member, which remains owned by the broker, or a negative
  * errno.  If the client has not requested its member yet, the member is made and reserved for it.
  */
-int member_look(struct brokerd *brokerd, struct address *address, const struct client *client);
+int member_look_up(struct brokerd *brokerd, struct address *address, const struct client *client);
 /* Frees the addresses that were removed. */
-void member_sweep(struct brokerd *brokerd);
+void member_free_removed(struct brokerd *brokerd);
 
 /* probe.c */
-void probe_begin(struct address *address, uint64_t now);
+void probe_start(struct address *address, uint64_t now);
 /* Must be called at the time address->probe_at. */
-void probe_again(struct brokerd *brokerd, struct address *address, uint64_t now);
-void probe_answered(struct brokerd *brokerd, const struct client *client,
-		    const struct uroce_broker_probed *probed);
+void probe_run_round(struct brokerd *brokerd, struct address *address, uint64_t now);
+void probe_receive_reply(struct brokerd *brokerd, const struct client *client,
+			 const struct uroce_broker_probed *probed);
 /*
  * Returns the index of the member fd, which was added last and has index first or above, or
  * GROUP_MEMBERS if the index was not found.
  */
-uint32_t probe_last(struct brokerd *brokerd, struct address *address, int fd, uint32_t first);
+uint32_t probe_find_last(struct brokerd *brokerd, struct address *address, int fd, uint32_t first);
 /* Processes a datagram that the broker's own member (GROUP_GSI or GROUP_SINK) has received. */
-void probe_came(struct brokerd *brokerd, struct address *address, unsigned int owner,
-		const uint8_t *bytes, size_t length);
+void probe_receive(struct brokerd *brokerd, struct address *address, unsigned int owner,
+		   const uint8_t *bytes, size_t length);
 
 /* socket.c: UDP sockets */
 int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, bool shared);
@@ -253,11 +253,11 @@ int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, boo
  * Makes a member of the port's group.  merges enables UDP_GRO, for members of clients.  Returns the
  * descriptor or a negative errno.
  */
-int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges);
+int socket_make_member(const struct uroce_broker_endpoint *endpoint, bool merges);
 int socket_send(int fd, const struct uroce_broker_endpoint *to, uint16_t port, const void *bytes,
 		size_t length);
 /* Sets the traffic class, and hop limit and path MTU discovery as for packets of queue pair 1. */
-int socket_set_class(int fd, bool ipv4, uint8_t traffic_class);
+int socket_set_packet_options(int fd, bool ipv4, uint8_t traffic_class);
 uint16_t socket_port(int fd);
 /*
  * Receives the next datagram; datagram->head.destination is not set.  Returns false if there is
@@ -269,25 +269,25 @@ void socket_drain(int fd);
 /* gsi.c */
 void gsi_receive(struct brokerd *brokerd, struct address *address);
 /* Processes brokerd->datagram, which a client has passed on. */
-void gsi_pass_on(struct brokerd *brokerd);
+void gsi_receive_passed_on(struct brokerd *brokerd);
 /* Routes the kept MADs again, after a change of clients or ports. */
-void gsi_take_kept(struct brokerd *brokerd);
-/* Returns the time at which gsi_take_kept() must be called, or UINT64_MAX. */
+void gsi_route_kept(struct brokerd *brokerd);
+/* Returns the time at which gsi_route_kept() must be called, or UINT64_MAX. */
 uint64_t gsi_deadline(const struct brokerd *brokerd);
-void gsi_forget(struct brokerd *brokerd, const struct client *client);
+void gsi_remove_client(struct brokerd *brokerd, const struct client *client);
 /* Appoints a client to send PING, unless the appointed one still sends it. */
-void gsi_appoint(struct brokerd *brokerd, uint64_t now);
+void gsi_appoint_watcher(struct brokerd *brokerd, uint64_t now);
 
 /* closer.c.  Closes the connection of another user and sets *fd to -1, normally without blocking.
  */
 void closer_close(int *fd);
 
 /* last.c */
-void last_begin(struct brokerd *brokerd, int *messages_fd, uint64_t now);
+void last_mads_start(struct brokerd *brokerd, int *last_messages_fd, uint64_t now);
 /* Returns true if kept MADs need not wait for last messages any longer. */
-bool last_serve(struct brokerd *brokerd, uint64_t now);
-uint64_t last_deadline(const struct brokerd *brokerd);
+bool last_mads_serve(struct brokerd *brokerd, uint64_t now);
+uint64_t last_mads_deadline(const struct brokerd *brokerd);
 /* Returns true if MADs for no client must be kept until last messages have been sent. */
-bool last_come_first(const struct brokerd *brokerd);
+bool last_mads_come_first(const struct brokerd *brokerd);
 
 #endif

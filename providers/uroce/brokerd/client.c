@@ -7,7 +7,7 @@
 #include "brokerd.h"
 
 /* Allowed transitions. */
-static const bool may_follow[CLIENT_STATES][CLIENT_STATES] = {
+static const bool allowed_next[CLIENT_STATES][CLIENT_STATES] = {
 	[CLIENT_NEW] = { [CLIENT_WORKER] = true, [CLIENT_GUEST] = true, [CLIENT_GONE] = true },
 	[CLIENT_WORKER] = { [CLIENT_GONE] = true },
 	[CLIENT_GUEST] = { [CLIENT_GONE] = true },
@@ -15,7 +15,7 @@ static const bool may_follow[CLIENT_STATES][CLIENT_STATES] = {
 
 void client_set_state(struct client *client, enum client_state state)
 {
-	assert(may_follow[client->state][state]);
+	assert(allowed_next[client->state][state]);
 	client->state = state;
 }
 
@@ -35,10 +35,10 @@ struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot)
 	return number == SLOTS_NO_CLIENT ? NULL : client_find(brokerd, number);
 }
 
-bool client_send(int fd, const union broker_message *message, const struct link_descriptors *with)
+bool client_send(int fd, const union broker_message *message, const struct link_descriptors *fds)
 {
-	return !link_send_with_fds(fd, message, broker_message_bytes(message),
-				   with ? with->fd : NULL, with ? with->count : 0);
+	return !link_send_with_fds(fd, message, broker_message_bytes(message), fds ? fds->fd : NULL,
+				   fds ? fds->count : 0);
 }
 
 /* ---- slots ---- */
@@ -47,7 +47,7 @@ bool client_send(int fd, const union broker_message *message, const struct link_
  * Finds a free slot and binds its name.  Returns the socket, which holds the name, or a negative
  * errno.
  */
-static int lock_slot(struct brokerd *brokerd, uint32_t *slot)
+static int lock_free_slot(struct brokerd *brokerd, uint32_t *slot)
 {
 	int fd;
 
@@ -60,12 +60,12 @@ static int lock_slot(struct brokerd *brokerd, uint32_t *slot)
 	return -ENOSPC;
 }
 
-bool client_find_absent(struct brokerd *brokerd)
+bool client_update_absent_slots(struct brokerd *brokerd)
 {
 	static bool bound[UROCE_BROKER_SLOTS];
-	bool seen = names_bound_slots(bound);
+	bool listed = names_bound_slots(bound);
 
-	for (uint32_t slot = 0; seen && slot < UROCE_BROKER_SLOTS; slot++) {
+	for (uint32_t slot = 0; listed && slot < UROCE_BROKER_SLOTS; slot++) {
 		if (brokerd->slots.slot[slot].state == SLOT_HELD)
 			continue;
 		if (bound[slot])
@@ -73,16 +73,16 @@ bool client_find_absent(struct brokerd *brokerd)
 		else if (brokerd->slots.slot[slot].state == SLOT_ABSENT)
 			slots_free(&brokerd->slots, slot);
 	}
-	return !seen || brokerd->slots.absent;
+	return !listed || brokerd->slots.absent;
 }
 
-int client_take_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot)
+int client_assign_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot)
 {
-	int fd = lock_slot(brokerd, slot);
+	int fd = lock_free_slot(brokerd, slot);
 
 	if (fd == -ENOSPC && brokerd->slots.absent) {
-		client_find_absent(brokerd);
-		fd = lock_slot(brokerd, slot);
+		client_update_absent_slots(brokerd);
+		fd = lock_free_slot(brokerd, slot);
 	}
 	if (fd >= 0)
 		slots_hold(&brokerd->slots, *slot, client->number,

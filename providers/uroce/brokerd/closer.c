@@ -32,16 +32,16 @@ enum {
 	 * Time that a close() may take.  Longer than any close() that does not linger, unless the
 	 * host is overloaded; doubled each time that the worker has not even called close().
 	 */
-	PATIENCE_NS = 500000,
-	PATIENCE_MAX_NS = 500000000,
+	CLOSE_TIMEOUT_NS = 500000,
+	CLOSE_TIMEOUT_MAX_NS = 500000000,
 };
 
 static struct closer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool kept;  /* the keeper thread exists */
-	bool works; /* the worker thread exists and has not finished */
-	long patience_ns;
+	bool has_keeper; /* the keeper thread exists */
+	bool has_worker; /* the worker thread exists and has not finished */
+	long timeout_ns;
 	unsigned int count;
 	/*
 	 * Descriptors to close, in any order.  The last entry is for one that a cancelled worker
@@ -51,44 +51,44 @@ static struct closer {
 	/* Descriptor that the worker is closing, or -1. */
 	int current;
 	uint64_t inode; /* inode of current */
-	uint64_t closed;
+	uint64_t closed_count;
 } closer = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
-	.patience_ns = PATIENCE_NS,
+	.timeout_ns = CLOSE_TIMEOUT_NS,
 	.current = -1,
 };
 
-static bool can_cancel;
+static bool cancellation_works;
 
 /*
  * The C library loads libgcc_s when a thread is cancelled for the first time, and aborts the
  * program if that fails, for example because no descriptor is left.
  */
-static void load_what_cancelling_needs(void)
+static void load_libgcc(void)
 {
-	can_cancel = dlopen("libgcc_s.so.1", RTLD_NOW);
+	cancellation_works = dlopen("libgcc_s.so.1", RTLD_NOW);
 }
 
-static void get_ready(void)
+static void prepare_cancellation(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, load_what_cancelling_needs);
+	pthread_once(&once, load_libgcc);
 }
 
 /*
  * When a thread is cancelled, the address sanitizer does not notice that its frames are left, and
- * later reports accesses to them as out of bounds.  So work() has no variable whose address is
- * taken.
+ * later reports accesses to them as out of bounds.  So worker_main() has no variable whose address
+ * is taken.
  */
-#define IN_A_FRAME_OF_ITS_OWN __attribute__((noinline))
+#define OWN_STACK_FRAME __attribute__((noinline))
 
 /*
  * Identifies the open file: after close() another thread may have got the same descriptor number.
  * statx() is used because the thread sanitizer would report fstat() as a race.
  */
-IN_A_FRAME_OF_ITS_OWN static uint64_t inode_of(int fd)
+OWN_STACK_FRAME static uint64_t inode_of(int fd)
 {
 	struct statx status;
 
@@ -96,14 +96,14 @@ IN_A_FRAME_OF_ITS_OWN static uint64_t inode_of(int fd)
 }
 
 /* Returns the next descriptor for the worker to close, or -1.  Caller holds the lock. */
-static int take_one(void)
+static int take_descriptor(void)
 {
 	closer.current = closer.count ? closer.queue[--closer.count] : -1;
 	closer.inode = closer.current < 0 ? 0 : inode_of(closer.current);
 	return closer.current;
 }
 
-IN_A_FRAME_OF_ITS_OWN static void set_cancel_state(int state)
+OWN_STACK_FRAME static void set_cancel_state(int state)
 {
 	int before;
 
@@ -111,51 +111,51 @@ IN_A_FRAME_OF_ITS_OWN static void set_cancel_state(int state)
 }
 
 /* The worker can be cancelled only while it calls close(). */
-static void *work(void *arg)
+static void *worker_main(void *arg)
 {
 	int fd;
 
 	(void)arg;
 	set_cancel_state(PTHREAD_CANCEL_DISABLE);
 	pthread_mutex_lock(&closer.lock);
-	while ((fd = take_one()) >= 0) {
+	while ((fd = take_descriptor()) >= 0) {
 		pthread_mutex_unlock(&closer.lock);
 		set_cancel_state(PTHREAD_CANCEL_ENABLE);
 		close(fd);
 		set_cancel_state(PTHREAD_CANCEL_DISABLE);
 		pthread_mutex_lock(&closer.lock);
-		closer.closed++;
+		closer.closed_count++;
 	}
-	closer.works = false;
+	closer.has_worker = false;
 	pthread_cond_broadcast(&closer.changed);
 	pthread_mutex_unlock(&closer.lock);
 	return NULL;
 }
 
 /*
- * Waits for the worker.  Returns false if it has not closed anything within patience_ns.  Caller
+ * Waits for the worker.  Returns false if it has not closed anything within timeout_ns.  Caller
  * holds the lock.
  */
-static bool await_worker(void)
+static bool wait_for_worker(void)
 {
-	uint64_t closed = closer.closed;
+	uint64_t closed = closer.closed_count;
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += closer.patience_ns;
+	until.tv_nsec += closer.timeout_ns;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000;
 	}
 	pthread_cond_clockwait(&closer.changed, &closer.lock, CLOCK_MONOTONIC, &until);
-	return !closer.works || closer.closed != closed;
+	return !closer.has_worker || closer.closed_count != closed;
 }
 
 /*
  * Closes a descriptor in this thread, which may block, because no thread could be started.  Caller
  * holds the lock.
  */
-static void close_here(void)
+static void close_in_this_thread(void)
 {
 	close(closer.queue[--closer.count]);
 }
@@ -164,49 +164,49 @@ static void close_here(void)
  * Runs a worker until it has finished or was cancelled.  Caller holds the lock, which is released
  * while waiting.
  */
-static void have_it_done(void)
+static void run_worker(void)
 {
 	pthread_t worker;
-	bool in_time = true, begun;
+	bool in_time = true, close_begun;
 	uint64_t closed;
 
-	closer.works = thread_start(&worker, THREAD_NAME, work, NULL) == 0;
-	if (!closer.works) {
-		close_here();
+	closer.has_worker = thread_start(&worker, THREAD_NAME, worker_main, NULL) == 0;
+	if (!closer.has_worker) {
+		close_in_this_thread();
 		return;
 	}
-	while (closer.works && in_time)
-		in_time = await_worker();
-	closed = closer.closed;
+	while (closer.has_worker && in_time)
+		in_time = wait_for_worker();
+	closed = closer.closed_count;
 	pthread_mutex_unlock(&closer.lock);
-	if (!in_time && can_cancel)
+	if (!in_time && cancellation_works)
 		pthread_cancel(worker);
 	pthread_join(worker, NULL);
 	pthread_mutex_lock(&closer.lock);
-	closer.works = false;
-	begun = !closer.inode || inode_of(closer.current) != closer.inode;
-	if (!begun)
+	closer.has_worker = false;
+	close_begun = !closer.inode || inode_of(closer.current) != closer.inode;
+	if (!close_begun)
 		closer.queue[closer.count++] = closer.current;
 	/*
 	 * Since glibc 2.41 an interrupted close() returns to its caller, and cancellation takes
 	 * effect at the next one.
 	 */
-	if (begun || closer.closed != closed)
-		closer.patience_ns = PATIENCE_NS;
-	else if (closer.patience_ns < PATIENCE_MAX_NS)
-		closer.patience_ns *= 2;
+	if (close_begun || closer.closed_count != closed)
+		closer.timeout_ns = CLOSE_TIMEOUT_NS;
+	else if (closer.timeout_ns < CLOSE_TIMEOUT_MAX_NS)
+		closer.timeout_ns *= 2;
 	closer.current = -1;
 	closer.inode = 0;
 }
 
-static void *keep(void *arg)
+static void *keeper_main(void *arg)
 {
 	(void)arg;
 	pthread_detach(pthread_self());
 	pthread_mutex_lock(&closer.lock);
 	while (closer.count)
-		have_it_done();
-	closer.kept = false;
+		run_worker();
+	closer.has_keeper = false;
 	pthread_cond_broadcast(&closer.changed);
 	pthread_mutex_unlock(&closer.lock);
 	return NULL;
@@ -219,7 +219,7 @@ static void close_in_background(int *fd)
 
 	if (*fd < 0)
 		return;
-	get_ready();
+	prepare_cancellation();
 	pthread_mutex_lock(&closer.lock);
 	if (closer.count >= QUEUE_MAX) {
 		pthread_mutex_unlock(&closer.lock);
@@ -227,10 +227,10 @@ static void close_in_background(int *fd)
 		return;
 	}
 	closer.queue[closer.count++] = *fd;
-	if (!closer.kept) {
-		closer.kept = thread_start(&keeper, THREAD_NAME, keep, NULL) == 0;
-		if (!closer.kept)
-			close_here();
+	if (!closer.has_keeper) {
+		closer.has_keeper = thread_start(&keeper, THREAD_NAME, keeper_main, NULL) == 0;
+		if (!closer.has_keeper)
+			close_in_this_thread();
 	}
 	pthread_mutex_unlock(&closer.lock);
 	*fd = -1;

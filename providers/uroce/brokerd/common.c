@@ -16,7 +16,7 @@ uint64_t brokerd_now(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-int brokerd_error(int error)
+int brokerd_reply_error(int error)
 {
 	return error == -EMFILE ? -ENFILE : error;
 }

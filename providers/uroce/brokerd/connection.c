@@ -18,13 +18,13 @@ enum {
 	ACCEPTS_MAX = 64,
 	HELLO_MS = 1000,
 	/* Maximum number of connections without a HELLO; beyond it the oldest is closed. */
-	NEW_MAX = 64,
+	NEW_CLIENTS_MAX = 64,
 	DELIVERY_BUFFER = 4 << 20,
 };
 
 /* ---- start and end of a connection ---- */
 
-static pid_t pid_of(int fd)
+static pid_t peer_pid(int fd)
 {
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
@@ -32,7 +32,7 @@ static pid_t pid_of(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) ? 0 : peer.pid;
 }
 
-static void add(struct brokerd *brokerd, int fd)
+static void add_client(struct brokerd *brokerd, int fd)
 {
 	struct client *client = calloc(1, sizeof(*client));
 
@@ -43,13 +43,13 @@ static void add(struct brokerd *brokerd, int fd)
 		return;
 	}
 	do {
-		client->number = ++brokerd->last_number;
+		client->number = ++brokerd->last_client_number;
 	} while (client->number == SLOTS_NO_CLIENT || client_find(brokerd, client->number));
-	client->control = fd;
-	client->delivery = -1;
-	client->messages_fd = -1;
-	client->pid = pid_of(fd);
-	client->since = brokerd_now();
+	client->control_fd = fd;
+	client->delivery_fd = -1;
+	client->last_messages_fd = -1;
+	client->pid = peer_pid(fd);
+	client->connected_at = brokerd_now();
 	client->next = brokerd->clients;
 	brokerd->clients = client;
 	/*
@@ -63,7 +63,7 @@ static void add(struct brokerd *brokerd, int fd)
  * Accepts and closes the next connection when no descriptor is left, using the spare one.
  * Otherwise the client would wait for a reply that cannot come, and start another broker.
  */
-static void turn_away(struct brokerd *brokerd)
+static void reject_connection(struct brokerd *brokerd)
 {
 	brokerd_close(&brokerd->spare_fd);
 	brokerd->spare_fd = accept4(brokerd->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -74,63 +74,65 @@ static void turn_away(struct brokerd *brokerd)
 void connection_accept(struct brokerd *brokerd)
 {
 	for (unsigned int i = 0; i < ACCEPTS_MAX; i++) {
-		int stranger = -1;
-		int fd = names_accept(brokerd->listener, brokerd->user, &stranger);
+		int foreign = -1;
+		int fd = names_accept(brokerd->listener, brokerd->user, &foreign);
 
 		if (fd == -EPERM) {
-			brokerd->counts.strangers++;
-			closer_close(&stranger);
+			brokerd->counts.foreign_connections++;
+			closer_close(&foreign);
 			continue;
 		}
 		if (fd == -EMFILE || fd == -ENFILE)
-			turn_away(brokerd);
+			reject_connection(brokerd);
 		if (fd < 0)
 			return;
-		add(brokerd, fd);
+		add_client(brokerd, fd);
 	}
 }
 
 static void end_connection(struct brokerd *brokerd, struct client *client)
 {
-	bool worker = client->state == CLIENT_WORKER;
+	bool was_worker = client->state == CLIENT_WORKER;
 
 	if (client->state == CLIENT_GONE)
 		return;
 	client_set_state(client, CLIENT_GONE);
-	brokerd_close(&client->control);
-	brokerd_close(&client->delivery);
-	if (!worker)
+	brokerd_close(&client->control_fd);
+	brokerd_close(&client->delivery_fd);
+	if (!was_worker)
 		return;
 	ports_forget(&brokerd->ports, client->number);
-	gsi_forget(brokerd, client);
-	last_begin(brokerd, &client->messages_fd, brokerd_now());
+	gsi_remove_client(brokerd, client);
+	last_mads_start(brokerd, &client->last_messages_fd, brokerd_now());
 	client_free_slots(brokerd, client);
-	member_leave_all(brokerd, client);
-	address_steer_all(brokerd);
+	member_release_all(brokerd, client);
+	address_update_all_programs(brokerd);
 }
 
 /* Returns true if the HELLO is overdue. */
-static bool is_too_late(const struct client *client, uint64_t now)
+static bool is_hello_overdue(const struct client *client, uint64_t now)
 {
-	return client->state == CLIENT_NEW && now > client->since + (uint64_t)HELLO_MS * NS_PER_MS;
+	return client->state == CLIENT_NEW &&
+	       now > client->connected_at + (uint64_t)HELLO_MS * NS_PER_MS;
 }
 
-void connection_sweep(struct brokerd *brokerd, uint64_t now)
+void connection_free_ended(struct brokerd *brokerd, uint64_t now)
 {
 	struct client **from = &brokerd->clients, *client;
-	unsigned int fresh = 0;
+	unsigned int new_clients = 0;
 
 	/* The newest clients are first in the list. */
 	while ((client = *from)) {
-		fresh += client->state == CLIENT_NEW;
-		if (is_too_late(client, now) || (client->state == CLIENT_NEW && fresh > NEW_MAX))
+		new_clients += client->state == CLIENT_NEW;
+		if (is_hello_overdue(client, now) ||
+		    (client->state == CLIENT_NEW && new_clients > NEW_CLIENTS_MAX))
 			end_connection(brokerd, client);
 		if (client->state != CLIENT_GONE) {
 			from = &client->next;
 			continue;
 		}
 		*from = client->next;
-		brokerd_close(&client->messages_fd);
+		brokerd_close(&client->last_messages_fd);
 		free(client);
 	}
 }
@@ -144,18 +146,18 @@ void connection_sweep(struct brokerd *brokerd, uint64_t now)
  */
 static void receive_from_others(struct brokerd *brokerd, const struct client *client)
 {
-	if (brokerd->receives_from_others)
+	if (brokerd->receiving_from_others)
 		return;
-	brokerd->receives_from_others = true;
+	brokerd->receiving_from_others = true;
 	for (struct client *other = brokerd->clients; other; other = other->next)
 		if (other != client && other->state != CLIENT_GONE)
 			connection_receive(brokerd, other);
-	brokerd->receives_from_others = false;
+	brokerd->receiving_from_others = false;
 }
 
 /* Assigns the slots of a returning client.  Returns false if another client holds one of them. */
-static bool claim_slots(struct brokerd *brokerd, const struct client *client,
-			const struct uroce_broker_hello *hello)
+static bool assign_slots(struct brokerd *brokerd, const struct client *client,
+			 const struct uroce_broker_hello *hello)
 {
 	for (uint32_t i = 0; i < hello->slots; i++)
 		if (!slots_hold(&brokerd->slots, hello->slot[i], client->number, hello->slot[0]))
@@ -167,19 +169,19 @@ static bool claim_slots(struct brokerd *brokerd, const struct client *client,
  * Assigns the slots of a returning client, or none.  If another client holds one of them, that may
  * be an earlier connection of the same worker whose end has not been processed yet.
  */
-static bool return_slots(struct brokerd *brokerd, const struct client *client,
-			 const struct uroce_broker_hello *hello)
+static bool assign_returning_slots(struct brokerd *brokerd, const struct client *client,
+				   const struct uroce_broker_hello *hello)
 {
-	if (claim_slots(brokerd, client, hello))
+	if (assign_slots(brokerd, client, hello))
 		return true;
 	receive_from_others(brokerd, client);
-	if (claim_slots(brokerd, client, hello))
+	if (assign_slots(brokerd, client, hello))
 		return true;
 	client_free_slots(brokerd, client);
 	return false;
 }
 
-static int make_delivery(struct brokerd *brokerd, struct client *client, int *end)
+static int make_delivery_socket(struct brokerd *brokerd, struct client *client, int *end)
 {
 	const int bytes = DELIVERY_BUFFER;
 	int pair[2], error;
@@ -194,55 +196,55 @@ static int make_delivery(struct brokerd *brokerd, struct client *client, int *en
 		close(pair[1]);
 		return error;
 	}
-	client->delivery = pair[0];
+	client->delivery_fd = pair[0];
 	*end = pair[1];
 	return 0;
 }
 
-static int become_worker(struct brokerd *brokerd, struct client *client,
-			 const struct uroce_broker_hello *hello, struct link_descriptors *with)
+static int make_worker(struct brokerd *brokerd, struct client *client,
+		       const struct uroce_broker_hello *hello, struct link_descriptors *fds)
 {
 	int error, lock;
 
-	error = make_delivery(brokerd, client, &with->fd[0]);
+	error = make_delivery_socket(brokerd, client, &fds->fd[0]);
 	if (error)
 		return error;
-	with->count = 1;
+	fds->count = 1;
 	client->returned = hello->role == UROCE_BROKER_RETURNING;
 	if (client->returned) {
 		client->slot = hello->slot[0];
-		if (!return_slots(brokerd, client, hello))
+		if (!assign_returning_slots(brokerd, client, hello))
 			return -EEXIST;
 	} else {
-		lock = client_take_slot(brokerd, client, &client->slot);
+		lock = client_assign_slot(brokerd, client, &client->slot);
 		if (lock < 0)
 			return lock;
-		with->fd[with->count++] = lock;
+		fds->fd[fds->count++] = lock;
 	}
 	client_set_state(client, CLIENT_WORKER);
 	return 0;
 }
 
 /* Processes a HELLO.  *message becomes the WELCOME. */
-static void greet(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		  struct link_descriptors *with)
+static void process_hello(struct brokerd *brokerd, struct client *client,
+			  union broker_message *message, struct link_descriptors *fds)
 {
 	const struct uroce_broker_hello hello = message->hello;
 	int error = 0;
 
-	with->count = 0;
+	fds->count = 0;
 	if (hello.role == UROCE_BROKER_GUEST)
 		client_set_state(client, CLIENT_GUEST);
 	else
-		error = become_worker(brokerd, client, &hello, with);
+		error = make_worker(brokerd, client, &hello, fds);
 	broker_message_begin(message, UROCE_BROKER_WELCOME, hello.header.number);
-	message->header.error = brokerd_error(error);
+	message->header.error = brokerd_reply_error(error);
 	message->welcome.role = hello.role;
 	message->welcome.slot =
 		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
-	message->welcome.secret = brokerd->secret;
+	message->welcome.secret = brokerd->probe_secret;
 	if (error)
-		link_close_descriptors(with);
+		link_close_descriptors(fds);
 }
 
 /* ---- messages ---- */
@@ -251,14 +253,14 @@ static void greet(struct brokerd *brokerd, struct client *client, union broker_m
  * Returns true if the message is valid and came with the right number of descriptors; closes the
  * descriptors otherwise.
  */
-static bool is_right(struct brokerd *brokerd, const void *bytes, size_t length,
-		     union broker_message *message, struct link_descriptors *with)
+static bool is_valid_message(struct brokerd *brokerd, const void *bytes, size_t length,
+			     union broker_message *message, struct link_descriptors *fds)
 {
 	if (broker_message_parse(bytes, length, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == with->count)
+	    broker_message_descriptors(message) == fds->count)
 		return true;
 	brokerd->counts.bad_messages++;
-	link_close_descriptors(with);
+	link_close_descriptors(fds);
 	return false;
 }
 
@@ -266,7 +268,7 @@ static bool is_right(struct brokerd *brokerd, const void *bytes, size_t length,
  * Returns true if the port was refused because of another client, which may have released it by
  * now.
  */
-static bool is_conflict(const struct uroce_broker_header *reply)
+static bool is_port_conflict(const struct uroce_broker_header *reply)
 {
 	return (reply->type == UROCE_BROKER_PORT_REPLY) &&
 	       (reply->error == -EADDRINUSE || reply->error == -EADDRNOTAVAIL);
@@ -274,43 +276,43 @@ static bool is_conflict(const struct uroce_broker_header *reply)
 
 /* Executes a request.  Returns true if *message is now the reply. */
 static bool serve_request(struct brokerd *brokerd, struct client *client,
-			  union broker_message *message, struct link_descriptors *with)
+			  union broker_message *message, struct link_descriptors *fds)
 {
 	const union broker_message request = *message;
-	bool replies = request_serve(brokerd, client, message, with);
+	bool replies = request_serve(brokerd, client, message, fds);
 
-	if (!replies || !is_conflict(&message->header))
+	if (!replies || !is_port_conflict(&message->header))
 		return replies;
 	receive_from_others(brokerd, client);
 	*message = request;
-	return request_serve(brokerd, client, message, with);
+	return request_serve(brokerd, client, message, fds);
 }
 
 /* Processes a message.  Returns false if the connection must be closed. */
-static bool serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		  struct link_descriptors *with)
+static bool serve_message(struct brokerd *brokerd, struct client *client,
+			  union broker_message *message, struct link_descriptors *fds)
 {
-	bool fresh = client->state == CLIENT_NEW, replies = true, sent;
+	bool is_new = client->state == CLIENT_NEW, replies = true, sent;
 
-	if (fresh && message->header.type == UROCE_BROKER_SUPERSEDE) {
+	if (is_new && message->header.type == UROCE_BROKER_SUPERSEDE) {
 		brokerd->superseded = true;
 		return true;
 	}
-	if (fresh ? message->header.type != UROCE_BROKER_HELLO
-		  : !request_is_one(message->header.type)) {
-		link_close_descriptors(with);
+	if (is_new ? message->header.type != UROCE_BROKER_HELLO
+		   : !request_is_known_type(message->header.type)) {
+		link_close_descriptors(fds);
 		return false;
 	}
-	if (fresh)
-		greet(brokerd, client, message, with);
+	if (is_new)
+		process_hello(brokerd, client, message, fds);
 	else
-		replies = serve_request(brokerd, client, message, with);
+		replies = serve_request(brokerd, client, message, fds);
 	/*
 	 * A reply does not fit only if the client has sent too many requests without reading the
 	 * replies.
 	 */
-	sent = !replies || client_send(client->control, message, with);
-	link_close_descriptors(with);
+	sent = !replies || client_send(client->control_fd, message, fds);
+	link_close_descriptors(fds);
 	return sent && client->state != CLIENT_NEW;
 }
 
@@ -319,19 +321,19 @@ void connection_receive(struct brokerd *brokerd, struct client *client)
 	uint8_t bytes[sizeof(union broker_message)];
 	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	ssize_t length;
 
 	for (unsigned int i = 0; i < MESSAGES_MAX && client->state != CLIENT_GONE; i++) {
-		length = link_receive_with_fds(client->control, &piece, 1, MSG_DONTWAIT, &with);
+		length = link_receive_with_fds(client->control_fd, &piece, 1, MSG_DONTWAIT, &fds);
 		if (length == -EAGAIN || length == -EINTR)
 			return;
 		if (length <= 0) {
 			end_connection(brokerd, client);
 			return;
 		}
-		if (!is_right(brokerd, bytes, (size_t)length, &message, &with) ||
-		    !serve(brokerd, client, &message, &with))
+		if (!is_valid_message(brokerd, bytes, (size_t)length, &message, &fds) ||
+		    !serve_message(brokerd, client, &message, &fds))
 			end_connection(brokerd, client);
 	}
 }
@@ -344,23 +346,23 @@ void connection_receive_delivery(struct brokerd *brokerd, struct client *client)
 		{ .iov_base = datagram->bytes, .iov_len = sizeof(datagram->bytes) },
 	};
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	ssize_t length;
 
 	for (unsigned int i = 0; i < MESSAGES_MAX && client->state != CLIENT_GONE; i++) {
-		length = link_receive_with_fds(client->delivery, pieces, 2, MSG_DONTWAIT, &with);
+		length = link_receive_with_fds(client->delivery_fd, pieces, 2, MSG_DONTWAIT, &fds);
 		if (length == -EAGAIN || length == -EINTR)
 			return;
 		if (length <= 0) {
 			end_connection(brokerd, client);
 			return;
 		}
-		if (!is_right(brokerd, &datagram->head, (size_t)length, &message, &with))
+		if (!is_valid_message(brokerd, &datagram->head, (size_t)length, &message, &fds))
 			end_connection(brokerd, client);
 		else if (message.header.type == UROCE_BROKER_PROBED)
-			probe_answered(brokerd, client, &message.probed);
+			probe_receive_reply(brokerd, client, &message.probed);
 		else if (message.header.type == UROCE_BROKER_DATAGRAM)
-			gsi_pass_on(brokerd);
+			gsi_receive_passed_on(brokerd);
 		else
 			end_connection(brokerd, client);
 	}

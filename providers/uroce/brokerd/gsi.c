@@ -31,23 +31,23 @@ enum {
 enum { PKEY_BASE_MASK = 0x7fff };
 
 /* Result of routing a MAD. */
-enum fate {
-	FATE_OWN,  /* deliver to the client */
-	FATE_ALL,  /* deliver to all clients that use queue pair 1 */
-	FATE_NONE, /* deliver to any client, which replies for the host */
-	FATE_KEEP,
-	FATE_DROP,
+enum mad_route {
+	ROUTE_CLIENT,  /* deliver to the client */
+	ROUTE_ALL,     /* deliver to all clients that use queue pair 1 */
+	ROUTE_REPLIER, /* deliver to any client, which replies for the host */
+	ROUTE_KEEP,
+	ROUTE_DROP,
 };
 
 /* ---- delivery ---- */
 
-static bool deliver(struct brokerd *brokerd, const struct client *client, struct datagram *datagram,
-		    enum uroce_broker_reason reason)
+static bool deliver_datagram(struct brokerd *brokerd, const struct client *client,
+			     struct datagram *datagram, enum uroce_broker_reason reason)
 {
 	ssize_t sent;
 
 	datagram->head.reason = (uint16_t)reason;
-	sent = send(client->delivery, datagram,
+	sent = send(client->delivery_fd, datagram,
 		    offsetof(struct datagram, bytes) + datagram->head.bytes,
 		    MSG_DONTWAIT | MSG_NOSIGNAL);
 	/*
@@ -61,7 +61,7 @@ static bool deliver(struct brokerd *brokerd, const struct client *client, struct
 }
 
 /* Returns true if the client receives MADs that arrive at the address. */
-static bool takes(const struct client *client, const struct address *address)
+static bool receives_mads(const struct client *client, const struct address *address)
 {
 	return client && client->state == CLIENT_WORKER && client->uses_gsi &&
 	       address_is_used(address, client->slot);
@@ -71,22 +71,22 @@ static void deliver_to_all(struct brokerd *brokerd, const struct address *addres
 			   struct datagram *datagram)
 {
 	for (const struct client *client = brokerd->clients; client; client = client->next)
-		if (takes(client, address))
-			deliver(brokerd, client, datagram, UROCE_BROKER_MAD_ANY);
+		if (receives_mads(client, address))
+			deliver_datagram(brokerd, client, datagram, UROCE_BROKER_MAD_ANY);
 }
 
 /* Returns the next client, in turn, that uses queue pair 1 on the address, or NULL. */
-static struct client *next_host(struct brokerd *brokerd, const struct address *address)
+static struct client *next_replier(struct brokerd *brokerd, const struct address *address)
 {
-	struct client *client = brokerd->host ? brokerd->host->next : NULL;
+	struct client *client = brokerd->last_replier ? brokerd->last_replier->next : NULL;
 
-	while (client && !takes(client, address))
+	while (client && !receives_mads(client, address))
 		client = client->next;
 	if (!client)
 		client = brokerd->clients;
-	while (client && !takes(client, address))
+	while (client && !receives_mads(client, address))
 		client = client->next;
-	brokerd->host = client;
+	brokerd->last_replier = client;
 	return client;
 }
 
@@ -94,19 +94,19 @@ static struct client *next_host(struct brokerd *brokerd, const struct address *a
  * Delivers to the next client in turn, which replies for the host.  Tries further clients if
  * sending fails, as when a client has ended but its end has not been processed yet.
  */
-static void deliver_to_host(struct brokerd *brokerd, const struct address *address,
-			    struct datagram *datagram)
+static void deliver_to_replier(struct brokerd *brokerd, const struct address *address,
+			       struct datagram *datagram)
 {
-	struct client *first = next_host(brokerd, address), *client = first;
+	struct client *first = next_replier(brokerd, address), *client = first;
 
-	while (client && !deliver(brokerd, client, datagram, UROCE_BROKER_MAD_NONE)) {
-		client = next_host(brokerd, address);
+	while (client && !deliver_datagram(brokerd, client, datagram, UROCE_BROKER_MAD_NONE)) {
+		client = next_replier(brokerd, address);
 		if (client == first)
 			return;
 	}
 }
 
-static struct client *any_client(const struct brokerd *brokerd, const struct address *address)
+static struct client *find_any_client(const struct brokerd *brokerd, const struct address *address)
 {
 	struct client *client = brokerd->clients;
 
@@ -116,22 +116,22 @@ static struct client *any_client(const struct brokerd *brokerd, const struct add
 	return client;
 }
 
-void gsi_forget(struct brokerd *brokerd, const struct client *client)
+void gsi_remove_client(struct brokerd *brokerd, const struct client *client)
 {
-	if (brokerd->host == client)
-		brokerd->host = NULL;
+	if (brokerd->last_replier == client)
+		brokerd->last_replier = NULL;
 }
 
 /* ---- routing ---- */
 
 /* Returns true if clients of an earlier broker may still return. */
-static bool is_young(const struct brokerd *brokerd, uint64_t now)
+static bool clients_may_return(const struct brokerd *brokerd, uint64_t now)
 {
-	return brokerd->slots.absent && now < brokerd->began + (uint64_t)GRACE_MS * NS_PER_MS;
+	return brokerd->slots.absent && now < brokerd->started_at + (uint64_t)GRACE_MS * NS_PER_MS;
 }
 
 /* Returns true if a process that is not a client of this broker owns the slot. */
-static bool is_bound(struct brokerd *brokerd, uint32_t slot)
+static bool is_slot_bound(struct brokerd *brokerd, uint32_t slot)
 {
 	int fd = names_lock_slot(slot);
 
@@ -144,29 +144,30 @@ static bool is_bound(struct brokerd *brokerd, uint32_t slot)
 	return false;
 }
 
-static enum fate fate_by_slot(struct brokerd *brokerd, const struct target *target,
-			      const struct address *address, uint64_t now, struct client **client)
+static enum mad_route choose_by_slot(struct brokerd *brokerd, const struct target *target,
+				     const struct address *address, uint64_t now,
+				     struct client **client)
 {
 	*client = client_of_slot(brokerd, target->slot);
-	if (takes(*client, address))
-		return FATE_OWN;
+	if (receives_mads(*client, address))
+		return ROUTE_CLIENT;
 	/*
 	 * The client does not receive MADs at this address.  A REJ of another client to a REP or
 	 * RTU would end a connection of the slot's owner.
 	 */
 	if (*client)
-		return target->is_reply ? FATE_DROP : FATE_NONE;
-	if (target->slot < UROCE_BROKER_SLOTS && is_bound(brokerd, target->slot))
-		return is_young(brokerd, now) ? FATE_KEEP : FATE_DROP;
-	return FATE_NONE;
+		return target->is_reply ? ROUTE_DROP : ROUTE_REPLIER;
+	if (target->slot < UROCE_BROKER_SLOTS && is_slot_bound(brokerd, target->slot))
+		return clients_may_return(brokerd, now) ? ROUTE_KEEP : ROUTE_DROP;
+	return ROUTE_REPLIER;
 }
 
 /*
  * Returns the client that listens for a request.  A request to 127.0.0.0/8 may be for the address
  * that it names, or else for the one of the GID.
  */
-static struct client *listener_of(const struct brokerd *brokerd, const struct target *target,
-				  const struct uroce_broker_endpoint *endpoint)
+static struct client *find_listener(const struct brokerd *brokerd, const struct target *target,
+				    const struct uroce_broker_endpoint *endpoint)
 {
 	struct uroce_broker_endpoint named = *endpoint;
 	uint32_t number;
@@ -178,57 +179,58 @@ static struct client *listener_of(const struct brokerd *brokerd, const struct ta
 	return number ? client_find(brokerd, number) : NULL;
 }
 
-static enum fate fate_by_service(struct brokerd *brokerd, const struct target *target,
-				 const struct address *address, uint64_t now,
-				 struct client **client)
+static enum mad_route choose_by_service(struct brokerd *brokerd, const struct target *target,
+					const struct address *address, uint64_t now,
+					struct client **client)
 {
 	uint32_t number = target->kind == TARGET_REQUEST
-				  ? target_requests_find(&brokerd->requests, target, now)
+				  ? target_requests_find(&brokerd->known_requests, target, now)
 				  : 0;
 
 	*client = number ? client_find(brokerd, number) : NULL;
-	if (!takes(*client, address))
-		*client = listener_of(brokerd, target, &address->endpoint);
-	if (!takes(*client, address))
-		return is_young(brokerd, now) ? FATE_KEEP : FATE_NONE;
+	if (!receives_mads(*client, address))
+		*client = find_listener(brokerd, target, &address->endpoint);
+	if (!receives_mads(*client, address))
+		return clients_may_return(brokerd, now) ? ROUTE_KEEP : ROUTE_REPLIER;
 	if (target->kind == TARGET_REQUEST)
-		target_requests_add(&brokerd->requests, target, (*client)->number, now);
-	return FATE_OWN;
+		target_requests_add(&brokerd->known_requests, target, (*client)->number, now);
+	return ROUTE_CLIENT;
 }
 
-static enum fate choose(struct brokerd *brokerd, const struct target *target,
-			const struct address *address, uint64_t now, struct client **client)
+static enum mad_route choose_route(struct brokerd *brokerd, const struct target *target,
+				   const struct address *address, uint64_t now,
+				   struct client **client)
 {
-	enum fate fate = FATE_NONE;
+	enum mad_route route = ROUTE_REPLIER;
 
 	*client = NULL;
 	switch (target->kind) {
 	case TARGET_SLOT:
-		fate = fate_by_slot(brokerd, target, address, now, client);
+		route = choose_by_slot(brokerd, target, address, now, client);
 		break;
 	case TARGET_REQUEST:
 	case TARGET_SERVICE:
-		fate = fate_by_service(brokerd, target, address, now, client);
+		route = choose_by_service(brokerd, target, address, now, client);
 		break;
 	case TARGET_SENDER:
-		*client =
-			client_find(brokerd, target_requests_find(&brokerd->requests, target, now));
-		return takes(*client, address) ? FATE_OWN : FATE_ALL;
+		*client = client_find(brokerd,
+				      target_requests_find(&brokerd->known_requests, target, now));
+		return receives_mads(*client, address) ? ROUTE_CLIENT : ROUTE_ALL;
 	case TARGET_NOBODY:
-		return FATE_NONE;
+		return ROUTE_REPLIER;
 	}
 	/*
 	 * A client that has ended may have rejected a REQ of which this is a retransmission; its
 	 * REJ goes first.
 	 */
-	if (fate == FATE_NONE && last_come_first(brokerd))
-		return FATE_KEEP;
-	return fate;
+	if (route == ROUTE_REPLIER && last_mads_come_first(brokerd))
+		return ROUTE_KEEP;
+	return route;
 }
 
 /* ---- kept MADs ---- */
 
-static void keep(struct brokerd *brokerd, const struct datagram *datagram)
+static void keep_mad(struct brokerd *brokerd, const struct datagram *datagram)
 {
 	size_t bytes = offsetof(struct datagram, bytes) + datagram->head.bytes;
 	struct kept_mad *kept = brokerd->kept_count < KEPT_MAX ? malloc(sizeof(*kept)) : NULL;
@@ -242,33 +244,34 @@ static void keep(struct brokerd *brokerd, const struct datagram *datagram)
 	}
 	memcpy(kept->datagram, datagram, bytes);
 	kept->next = NULL;
-	*brokerd->kept_end = kept;
-	brokerd->kept_end = &kept->next;
+	*brokerd->kept_mads_end = kept;
+	brokerd->kept_mads_end = &kept->next;
 	brokerd->kept_count++;
 }
 
 /* Routes a valid MAD. */
-static void route(struct brokerd *brokerd, const struct address *address, struct datagram *datagram,
-		  const uint8_t *mad)
+static void route_mad(struct brokerd *brokerd, const struct address *address,
+		      struct datagram *datagram, const uint8_t *mad)
 {
 	const struct target target = target_of(mad);
 	struct client *client;
 
-	switch (choose(brokerd, &target, address, brokerd_now(), &client)) {
-	case FATE_OWN:
-		if (!deliver(brokerd, client, datagram, UROCE_BROKER_MAD_OWN) && errno != EAGAIN)
-			deliver_to_host(brokerd, address, datagram);
+	switch (choose_route(brokerd, &target, address, brokerd_now(), &client)) {
+	case ROUTE_CLIENT:
+		if (!deliver_datagram(brokerd, client, datagram, UROCE_BROKER_MAD_OWN) &&
+		    errno != EAGAIN)
+			deliver_to_replier(brokerd, address, datagram);
 		break;
-	case FATE_ALL:
+	case ROUTE_ALL:
 		deliver_to_all(brokerd, address, datagram);
 		break;
-	case FATE_NONE:
-		deliver_to_host(brokerd, address, datagram);
+	case ROUTE_REPLIER:
+		deliver_to_replier(brokerd, address, datagram);
 		break;
-	case FATE_KEEP:
-		keep(brokerd, datagram);
+	case ROUTE_KEEP:
+		keep_mad(brokerd, datagram);
 		break;
-	case FATE_DROP:
+	case ROUTE_DROP:
 		brokerd->counts.lost++;
 		break;
 	}
@@ -278,7 +281,7 @@ static void route(struct brokerd *brokerd, const struct address *address, struct
  * Returns the MAD in the packet, or NULL if the packet is damaged or has no MAD of the connection
  * manager.
  */
-static const uint8_t *mad_of(const struct datagram *datagram)
+static const uint8_t *valid_mad(const struct datagram *datagram)
 {
 	const struct uroce_broker_datagram *head = &datagram->head;
 	struct wire_path path = { .src_port = head->source_port };
@@ -300,32 +303,32 @@ static const uint8_t *mad_of(const struct datagram *datagram)
 static void route_datagram(struct brokerd *brokerd, struct datagram *datagram)
 {
 	const struct address *address = address_find(brokerd, &datagram->head.destination);
-	const uint8_t *mad = mad_of(datagram);
-	struct client *host;
+	const uint8_t *mad = valid_mad(datagram);
+	struct client *replier;
 
 	if (!address)
 		return;
 	if (mad) {
-		route(brokerd, address, datagram, mad);
+		route_mad(brokerd, address, datagram, mad);
 		return;
 	}
 	/* Some client counts the packet and captures it with the reason for its drop. */
 	brokerd->counts.bad_packets++;
-	host = next_host(brokerd, address);
-	if (host)
-		deliver(brokerd, host, datagram, UROCE_BROKER_MAD_OWN);
-	else if ((host = any_client(brokerd, address)))
-		deliver(brokerd, host, datagram, UROCE_BROKER_MISDIRECTED);
+	replier = next_replier(brokerd, address);
+	if (replier)
+		deliver_datagram(brokerd, replier, datagram, UROCE_BROKER_MAD_OWN);
+	else if ((replier = find_any_client(brokerd, address)))
+		deliver_datagram(brokerd, replier, datagram, UROCE_BROKER_MISDIRECTED);
 }
 
-void gsi_take_kept(struct brokerd *brokerd)
+void gsi_route_kept(struct brokerd *brokerd)
 {
-	struct kept_mad *kept = brokerd->kept, *next;
+	struct kept_mad *kept = brokerd->kept_mads, *next;
 
-	brokerd->kept = NULL;
-	brokerd->kept_end = &brokerd->kept;
+	brokerd->kept_mads = NULL;
+	brokerd->kept_mads_end = &brokerd->kept_mads;
 	brokerd->kept_count = 0;
-	brokerd->kept_at = brokerd_now() + (uint64_t)KEPT_MS * NS_PER_MS;
+	brokerd->kept_deadline = brokerd_now() + (uint64_t)KEPT_MS * NS_PER_MS;
 	for (; kept; kept = next) {
 		next = kept->next;
 		route_datagram(brokerd, kept->datagram);
@@ -336,7 +339,7 @@ void gsi_take_kept(struct brokerd *brokerd)
 
 uint64_t gsi_deadline(const struct brokerd *brokerd)
 {
-	return brokerd->kept ? brokerd->kept_at : UINT64_MAX;
+	return brokerd->kept_mads ? brokerd->kept_deadline : UINT64_MAX;
 }
 
 /* ---- receiving ---- */
@@ -355,14 +358,14 @@ void gsi_receive(struct brokerd *brokerd, struct address *address)
 	     i++) {
 		datagram->head.destination = address->endpoint;
 		if (is_probe(datagram))
-			probe_came(brokerd, address, GROUP_GSI, datagram->bytes,
-				   datagram->head.bytes);
+			probe_receive(brokerd, address, GROUP_GSI, datagram->bytes,
+				      datagram->head.bytes);
 		else
 			route_datagram(brokerd, datagram);
 	}
 }
 
-void gsi_pass_on(struct brokerd *brokerd)
+void gsi_receive_passed_on(struct brokerd *brokerd)
 {
 	struct datagram *datagram = &brokerd->datagram;
 	struct client *client;
@@ -378,31 +381,31 @@ void gsi_pass_on(struct brokerd *brokerd)
 	}
 	client = client_of_slot(brokerd, qpn >> UROCE_BROKER_SLOT_SHIFT);
 	if (client && client->state == CLIENT_WORKER)
-		deliver(brokerd, client, datagram, UROCE_BROKER_MISDIRECTED);
+		deliver_datagram(brokerd, client, datagram, UROCE_BROKER_MISDIRECTED);
 }
 
 /* ---- appointing a client to monitor the broker ---- */
 
-static void appoint(struct client *client, bool on)
+static void send_watch(struct client *client, bool on)
 {
 	union broker_message message;
 
 	broker_message_begin(&message, UROCE_BROKER_WATCH, 0);
 	message.on_off.flags = on ? UROCE_BROKER_ON : 0;
-	client_send(client->delivery, &message, NULL);
+	client_send(client->delivery_fd, &message, NULL);
 }
 
 /*
  * Returns the client with the lowest slot that uses queue pair 1, except those that stopped sending
  * PING.
  */
-static struct client *candidate(const struct brokerd *brokerd, uint64_t now)
+static struct client *find_watcher(const struct brokerd *brokerd, uint64_t now)
 {
 	struct client *best = NULL;
 
 	for (struct client *client = brokerd->clients; client; client = client->next) {
-		bool silent =
-			client->answered && now > client->answered + (uint64_t)WATCH_MS * NS_PER_MS;
+		bool silent = client->watched_at &&
+			      now > client->watched_at + (uint64_t)WATCH_MS * NS_PER_MS;
 
 		if (client->state == CLIENT_WORKER && client->uses_gsi && !silent &&
 		    (!best || client->slot < best->slot))
@@ -411,12 +414,12 @@ static struct client *candidate(const struct brokerd *brokerd, uint64_t now)
 	return best;
 }
 
-void gsi_appoint(struct brokerd *brokerd, uint64_t now)
+void gsi_appoint_watcher(struct brokerd *brokerd, uint64_t now)
 {
-	struct client *client = candidate(brokerd, now);
+	struct client *client = find_watcher(brokerd, now);
 
-	if (client && !client->answered) {
-		client->answered = now;
-		appoint(client, true);
+	if (client && !client->watched_at) {
+		client->watched_at = now;
+		send_watch(client, true);
 	}
 }

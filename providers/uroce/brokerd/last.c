@@ -15,26 +15,26 @@
 #include <rdma/uroce-abi.h>
 
 /* Number of entries read at a time. */
-enum { CHUNK = 16 };
+enum { READ_ENTRIES = 16 };
 
 _Static_assert(LAST_MESSAGES_ENTRIES == UROCE_ABI_LAST_MESSAGES, "the file has another size");
-_Static_assert(LAST_MESSAGES_CHUNK % CHUNK == 0, "the last part would be cut");
+_Static_assert(LAST_MESSAGES_CHUNK % READ_ENTRIES == 0, "the last part would be cut");
 
-void last_begin(struct brokerd *brokerd, int *messages_fd, uint64_t now)
+void last_mads_start(struct brokerd *brokerd, int *last_messages_fd, uint64_t now)
 {
-	struct dead *dead = *messages_fd >= 0 ? calloc(1, sizeof(*dead)) : NULL;
+	struct ended_client *ended = *last_messages_fd >= 0 ? calloc(1, sizeof(*ended)) : NULL;
 
-	if (!dead)
+	if (!ended)
 		return;
-	dead->fd = *messages_fd;
-	*messages_fd = -1;
-	last_messages_begin(&dead->last, now);
-	dead->next = brokerd->dead;
-	brokerd->dead = dead;
+	ended->fd = *last_messages_fd;
+	*last_messages_fd = -1;
+	last_messages_begin(&ended->schedule, now);
+	ended->next = brokerd->ended_clients;
+	brokerd->ended_clients = ended;
 }
 
 /* Sends one message.  Returns false if it is invalid. */
-static bool send_entry(const struct uroce_abi_last_message *entry)
+static bool send_message(const struct uroce_abi_last_message *entry)
 {
 	struct uroce_broker_endpoint from = { .scope_id = entry->scope_id };
 	struct uroce_broker_endpoint to = { .scope_id = entry->scope_id };
@@ -50,7 +50,7 @@ static bool send_entry(const struct uroce_abi_last_message *entry)
 	fd = socket_bind(&from, 0, false);
 	if (fd < 0)
 		return true;
-	if (!socket_set_class(fd, !path.ipv6, entry->traffic_class)) {
+	if (!socket_set_packet_options(fd, !path.ipv6, entry->traffic_class)) {
 		memcpy(path.src, from.gid, sizeof(path.src));
 		memcpy(path.dst, to.gid, sizeof(path.dst));
 		path.src_port = socket_port(fd);
@@ -65,36 +65,36 @@ static bool send_entry(const struct uroce_abi_last_message *entry)
 }
 
 /* Sends one chunk of a round. */
-static void send_some(struct dead *dead, uint64_t now)
+static void send_chunk(struct ended_client *ended, uint64_t now)
 {
-	struct uroce_abi_last_message entry[CHUNK];
+	struct uroce_abi_last_message entry[READ_ENTRIES];
 	uint32_t sent = 0;
 
-	for (uint32_t i = 0; i < LAST_MESSAGES_CHUNK; i += CHUNK) {
-		off_t at = (off_t)((dead->last.position + i) * sizeof(entry[0]));
+	for (uint32_t i = 0; i < LAST_MESSAGES_CHUNK; i += READ_ENTRIES) {
+		off_t at = (off_t)((ended->schedule.position + i) * sizeof(entry[0]));
 
-		if (pread(dead->fd, entry, sizeof(entry), at) != (ssize_t)sizeof(entry))
+		if (pread(ended->fd, entry, sizeof(entry), at) != (ssize_t)sizeof(entry))
 			break;
-		for (unsigned int j = 0; j < CHUNK; j++)
-			sent += entry[j].valid && send_entry(&entry[j]);
+		for (unsigned int j = 0; j < READ_ENTRIES; j++)
+			sent += entry[j].valid && send_message(&entry[j]);
 	}
-	last_messages_sent(&dead->last, sent, now);
+	last_messages_sent(&ended->schedule, sent, now);
 }
 
 /* Executes the next step.  Returns true if the schedule has ended. */
-static bool serve_one(struct dead *dead, uint64_t now)
+static bool run_next_step(struct ended_client *ended, uint64_t now)
 {
-	switch (last_messages_next(&dead->last, now)) {
+	switch (last_messages_next(&ended->schedule, now)) {
 	case LAST_MESSAGES_WAIT:
 		break;
 	case LAST_MESSAGES_LOOK:
-		if (memory_file_owner_lives(dead->fd) != 0)
-			last_messages_lives(&dead->last, now);
+		if (memory_file_owner_lives(ended->fd) != 0)
+			last_messages_lives(&ended->schedule, now);
 		else
-			last_messages_dead(&dead->last);
+			last_messages_dead(&ended->schedule);
 		break;
 	case LAST_MESSAGES_SEND:
-		send_some(dead, now);
+		send_chunk(ended, now);
 		break;
 	case LAST_MESSAGES_END:
 		return true;
@@ -102,38 +102,38 @@ static bool serve_one(struct dead *dead, uint64_t now)
 	return false;
 }
 
-bool last_serve(struct brokerd *brokerd, uint64_t now)
+bool last_mads_serve(struct brokerd *brokerd, uint64_t now)
 {
-	struct dead **from = &brokerd->dead, *dead;
-	bool came_first = last_come_first(brokerd);
+	struct ended_client **from = &brokerd->ended_clients, *ended;
+	bool had_to_wait = last_mads_come_first(brokerd);
 
-	while ((dead = *from)) {
-		if (!serve_one(dead, now)) {
-			from = &dead->next;
+	while ((ended = *from)) {
+		if (!run_next_step(ended, now)) {
+			from = &ended->next;
 			continue;
 		}
-		*from = dead->next;
-		close(dead->fd);
-		free(dead);
+		*from = ended->next;
+		close(ended->fd);
+		free(ended);
 	}
-	return came_first && !last_come_first(brokerd);
+	return had_to_wait && !last_mads_come_first(brokerd);
 }
 
-uint64_t last_deadline(const struct brokerd *brokerd)
+uint64_t last_mads_deadline(const struct brokerd *brokerd)
 {
 	uint64_t deadline = UINT64_MAX;
 
-	for (const struct dead *dead = brokerd->dead; dead; dead = dead->next)
-		if (dead->last.due < deadline)
-			deadline = dead->last.due;
+	for (const struct ended_client *ended = brokerd->ended_clients; ended; ended = ended->next)
+		if (ended->schedule.due < deadline)
+			deadline = ended->schedule.due;
 	return deadline;
 }
 
-bool last_come_first(const struct brokerd *brokerd)
+bool last_mads_come_first(const struct brokerd *brokerd)
 {
-	const struct dead *dead = brokerd->dead;
+	const struct ended_client *ended = brokerd->ended_clients;
 
-	while (dead && !last_messages_come_first(&dead->last))
-		dead = dead->next;
-	return dead != NULL;
+	while (ended && !last_messages_come_first(&ended->schedule))
+		ended = ended->next;
+	return ended != NULL;
 }

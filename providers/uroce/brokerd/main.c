@@ -18,7 +18,7 @@
 #include "brokerd.h"
 
 enum {
-	INHERITED = 3, /* descriptor of the listener if a client has started the broker */
+	LISTENER_FD = 3, /* descriptor of the listener if a client has started the broker */
 	IDLE_MS = 5000,
 	EVENTS = 64,
 	/* Maximum number of datagrams of one socket before the next event is served. */
@@ -43,11 +43,11 @@ static void receive_probes(struct brokerd *brokerd, struct address *address)
 {
 	for (unsigned int i = 0;
 	     i < DATAGRAMS_MAX && socket_receive(address->sink_fd, &brokerd->datagram); i++)
-		probe_came(brokerd, address, GROUP_SINK, brokerd->datagram.bytes,
-			   brokerd->datagram.head.bytes);
+		probe_receive(brokerd, address, GROUP_SINK, brokerd->datagram.bytes,
+			      brokerd->datagram.head.bytes);
 }
 
-static void serve(struct brokerd *brokerd, uint64_t data)
+static void serve_event(struct brokerd *brokerd, uint64_t data)
 {
 	void *object = (void *)(uintptr_t)(data & ~(uint64_t)EVENT_SOURCE_MASK);
 
@@ -70,18 +70,18 @@ static void serve(struct brokerd *brokerd, uint64_t data)
 	}
 }
 
-static void serve_clock(struct brokerd *brokerd)
+static void serve_timers(struct brokerd *brokerd)
 {
 	uint64_t now = brokerd_now();
 
 	for (struct address *address = brokerd->addresses; address; address = address->next)
-		if (address->state == ADDRESS_PARTLY && address->probe_at <= now)
-			probe_again(brokerd, address, now);
-	if (last_serve(brokerd, now) || gsi_deadline(brokerd) <= now)
-		gsi_take_kept(brokerd);
-	gsi_appoint(brokerd, now);
-	connection_sweep(brokerd, now);
-	member_sweep(brokerd);
+		if (address->state == ADDRESS_PARTLY_KNOWN && address->probe_at <= now)
+			probe_run_round(brokerd, address, now);
+	if (last_mads_serve(brokerd, now) || gsi_deadline(brokerd) <= now)
+		gsi_route_kept(brokerd);
+	gsi_appoint_watcher(brokerd, now);
+	connection_free_ended(brokerd, now);
+	member_free_removed(brokerd);
 	if (brokerd->clients)
 		brokerd->idle_since = 0;
 	else if (!brokerd->idle_since)
@@ -93,35 +93,35 @@ static int wait_ms(const struct brokerd *brokerd)
 	uint64_t now = brokerd_now(), until = now + (uint64_t)TICK_MS * NS_PER_MS;
 
 	for (const struct address *address = brokerd->addresses; address; address = address->next)
-		if (address->state == ADDRESS_PARTLY && address->probe_at < until)
+		if (address->state == ADDRESS_PARTLY_KNOWN && address->probe_at < until)
 			until = address->probe_at;
-	if (last_deadline(brokerd) < until)
-		until = last_deadline(brokerd);
+	if (last_mads_deadline(brokerd) < until)
+		until = last_mads_deadline(brokerd);
 	if (gsi_deadline(brokerd) < until)
 		until = gsi_deadline(brokerd);
-	if (!brokerd->clients && !brokerd->dead && !brokerd->kept)
+	if (!brokerd->clients && !brokerd->ended_clients && !brokerd->kept_mads)
 		until = now + brokerd->idle_ns;
 	return until <= now ? 0 : (int)((until - now) / NS_PER_MS) + 1;
 }
 
-static bool is_over(const struct brokerd *brokerd)
+static bool must_exit(const struct brokerd *brokerd)
 {
 	if (brokerd->superseded)
 		return true;
-	return !brokerd->stays && brokerd->idle_since && !brokerd->dead &&
+	return !brokerd->stays_when_idle && brokerd->idle_since && !brokerd->ended_clients &&
 	       brokerd_now() >= brokerd->idle_since + brokerd->idle_ns;
 }
 
-static void run(struct brokerd *brokerd)
+static void serve_until_exit(struct brokerd *brokerd)
 {
 	struct epoll_event events[EVENTS];
 
-	while (!is_over(brokerd)) {
+	while (!must_exit(brokerd)) {
 		int count = epoll_wait(brokerd->epoll_fd, events, EVENTS, wait_ms(brokerd));
 
 		for (int i = 0; i < count; i++)
-			serve(brokerd, events[i].data.u64);
-		serve_clock(brokerd);
+			serve_event(brokerd, events[i].data.u64);
+		serve_timers(brokerd);
 	}
 }
 
@@ -140,20 +140,20 @@ static bool supersede_others(const struct brokerd *brokerd)
 
 	while ((fd = names_search(brokerd->user, below, &found)) >= 0) {
 		below = found.number;
-		if (below < brokerd->name) {
+		if (below < brokerd->name_number) {
 			broker_message_begin(&message, UROCE_BROKER_SUPERSEDE, 0);
 			send(fd, &message, broker_message_bytes(&message),
 			     MSG_DONTWAIT | MSG_NOSIGNAL);
 		}
 		close(fd);
-		if (below > brokerd->name)
+		if (below > brokerd->name_number)
 			return false;
 	}
 	return true;
 }
 
 /* Returns the number in the listener's name, or UROCE_BROKER_NAMES. */
-static unsigned int number_of(int listener)
+static unsigned int listener_number(int listener)
 {
 	for (unsigned int number = 0; number < UROCE_BROKER_NAMES; number++)
 		if (names_is_bound_to(listener, number))
@@ -161,11 +161,11 @@ static unsigned int number_of(int listener)
 	return UROCE_BROKER_NAMES;
 }
 
-static void close_others(void)
+static void close_other_descriptors(void)
 {
-	if (close_range(INHERITED + 1, UINT32_MAX, 0) == 0)
+	if (close_range(LISTENER_FD + 1, UINT32_MAX, 0) == 0)
 		return;
-	for (int fd = INHERITED + 1; fd < 1024; fd++)
+	for (int fd = LISTENER_FD + 1; fd < 1024; fd++)
 		close(fd);
 }
 
@@ -175,7 +175,7 @@ static void close_others(void)
  * since the broker serves programs on all of them; and unblocks the signals, all of which the
  * starter blocks.
  */
-static void leave_starter(void)
+static void detach_from_starter(void)
 {
 	const struct sched_param none = { 0 };
 	sigset_t no_signals;
@@ -184,7 +184,7 @@ static void leave_starter(void)
 
 	for (int i = 0; fd >= 0 && i <= STDERR_FILENO; i++)
 		dup2(fd, i);
-	close_others();
+	close_other_descriptors();
 	memset(&all, 0xff, sizeof(all));
 	sched_setaffinity(0, sizeof(all), &all);
 	sched_setscheduler(0, SCHED_OTHER, &none);
@@ -194,7 +194,7 @@ static void leave_starter(void)
 	sigprocmask(SIG_SETMASK, &no_signals, NULL);
 }
 
-static int listen_here(void)
+static int listen_at_free_name(void)
 {
 	struct names_found found;
 	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
@@ -206,7 +206,7 @@ static int listen_here(void)
 	return fd == -ENOENT ? names_listen(found.free) : fd;
 }
 
-static uint64_t idle_time(void)
+static uint64_t idle_timeout_ns(void)
 {
 	const char *text = secure_getenv("UROCE_TEST_BROKER_IDLE");
 
@@ -224,21 +224,21 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int start(struct brokerd *brokerd)
+static int init_broker(struct brokerd *brokerd)
 {
 	uint32_t random;
 
 	brokerd->user = geteuid();
-	brokerd->name = number_of(brokerd->listener);
-	brokerd->idle_ns = idle_time();
-	brokerd->began = brokerd_now();
-	brokerd->kept_end = &brokerd->kept;
+	brokerd->name_number = listener_number(brokerd->listener);
+	brokerd->idle_ns = idle_timeout_ns();
+	brokerd->started_at = brokerd_now();
+	brokerd->kept_mads_end = &brokerd->kept_mads;
 	brokerd->spare_fd = eventfd(0, EFD_CLOEXEC);
 	slots_init(&brokerd->slots);
-	client_find_absent(brokerd);
-	if (brokerd->name == UROCE_BROKER_NAMES)
+	client_update_absent_slots(brokerd);
+	if (brokerd->name_number == UROCE_BROKER_NAMES)
 		return -EINVAL;
-	if (getrandom(&brokerd->secret, sizeof(brokerd->secret), 0) < 0 ||
+	if (getrandom(&brokerd->probe_secret, sizeof(brokerd->probe_secret), 0) < 0 ||
 	    getrandom(&random, sizeof(random), 0) < 0)
 		return -errno;
 	if (brokerd->slots.absent > 0)
@@ -256,7 +256,7 @@ static int start(struct brokerd *brokerd)
 }
 
 /* Returns 0 to continue, or the exit status plus one. */
-static int parse(int argc, char **argv, bool *stays)
+static int parse_options(int argc, char **argv, bool *stays)
 {
 	static const struct option names[] = {
 		{ "stay", no_argument, NULL, 's' },
@@ -299,23 +299,23 @@ static bool is_socket(int fd)
 
 int main(int argc, char **argv)
 {
-	static struct brokerd brokerd = { .listener = INHERITED };
-	int result = parse(argc, argv, &brokerd.stays);
+	static struct brokerd brokerd = { .listener = LISTENER_FD };
+	int result = parse_options(argc, argv, &brokerd.stays_when_idle);
 
 	if (result)
 		return result - 1;
-	if (brokerd.stays) {
-		brokerd.listener = listen_here();
-	} else if (!is_socket(INHERITED)) {
+	if (brokerd.stays_when_idle) {
+		brokerd.listener = listen_at_free_name();
+	} else if (!is_socket(LISTENER_FD)) {
 		fputs(usage, stderr);
 		return 2;
 	} else {
-		leave_starter();
+		detach_from_starter();
 		if (chdir("/"))
 			return 1;
 	}
 	raise_descriptor_limit();
-	result = brokerd.listener < 0 ? brokerd.listener : start(&brokerd);
+	result = brokerd.listener < 0 ? brokerd.listener : init_broker(&brokerd);
 	if (result) {
 		fprintf(stderr, "uroce-broker: cannot start: %s\n",
 			result == -EEXIST ? "one of this user runs already" : strerror(-result));
@@ -323,6 +323,6 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (supersede_others(&brokerd))
-		run(&brokerd);
+		serve_until_exit(&brokerd);
 	return 0;
 }

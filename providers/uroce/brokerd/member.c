@@ -13,17 +13,17 @@
 #include "brokerd.h"
 
 /* Number of spare members in a new group, for the next clients. */
-enum { SPARES = 3 };
+enum { SPARE_MEMBERS = 3 };
 
 /* ---- making a group ---- */
 
 /* Makes the broker's own members.  The sink is the last one of the group. */
-static int make_members(struct address *address)
+static int make_own_members(struct address *address)
 {
-	address->gsi_fd = socket_member(&address->endpoint, false);
+	address->gsi_fd = socket_make_member(&address->endpoint, false);
 	if (address->gsi_fd < 0)
 		return address->gsi_fd;
-	address->sink_fd = socket_member(&address->endpoint, false);
+	address->sink_fd = socket_make_member(&address->endpoint, false);
 	return address->sink_fd < 0 ? address->sink_fd : 0;
 }
 
@@ -31,7 +31,7 @@ static int make_members(struct address *address)
 static bool has_lower_broker(const struct brokerd *brokerd)
 {
 	struct names_found found;
-	int fd = names_search(brokerd->user, brokerd->name, &found);
+	int fd = names_search(brokerd->user, brokerd->name_number, &found);
 
 	if (fd >= 0)
 		close(fd);
@@ -39,7 +39,7 @@ static bool has_lower_broker(const struct brokerd *brokerd)
 }
 
 /* Returns 1 if the port is free, 0 if it is in use, or a negative errno. */
-static int is_free(const struct uroce_broker_endpoint *endpoint)
+static int is_port_free(const struct uroce_broker_endpoint *endpoint)
 {
 	int fd = socket_bind(endpoint, UDP_PORT, false);
 
@@ -56,20 +56,20 @@ static bool cannot_steer(int error)
 	return error == ENOPROTOOPT || error == EOPNOTSUPP || error == ENOSYS;
 }
 
-static int make_group(struct brokerd *brokerd, struct address *address, bool fresh)
+static int make_group(struct brokerd *brokerd, struct address *address, bool is_new)
 {
-	int error = make_members(address);
+	int error = make_own_members(address);
 
 	if (error)
 		return error;
 	group_init(&address->group, 0);
-	if (fresh) {
+	if (is_new) {
 		group_append(&address->group, GROUP_GSI);
 		group_append(&address->group, GROUP_SINK);
-		error = address_attach(brokerd, address);
+		error = address_attach_program(brokerd, address);
 	} else {
-		address->state = ADDRESS_PARTLY;
-		probe_begin(address, brokerd_now());
+		address->state = ADDRESS_PARTLY_KNOWN;
+		probe_start(address, brokerd_now());
 	}
 	if (error && cannot_steer(-error)) {
 		brokerd_close(&address->sink_fd);
@@ -79,7 +79,7 @@ static int make_group(struct brokerd *brokerd, struct address *address, bool fre
 	return error;
 }
 
-static int watch(const struct brokerd *brokerd, struct address *address)
+static int watch_own_members(const struct brokerd *brokerd, struct address *address)
 {
 	int error;
 
@@ -94,13 +94,14 @@ static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoi
 		       bool claimed, struct address **result)
 {
 	struct address *address;
-	int fresh = is_free(endpoint), error;
+	int is_new = is_port_free(endpoint), error;
 
 	/* The host does not have the address at present, but the client has a member of it. */
-	if (fresh == -EADDRNOTAVAIL && claimed)
-		fresh = 0;
+	if (is_new == -EADDRNOTAVAIL && claimed)
+		is_new = 0;
 	/* If the port is in use, only workers of an earlier broker can have made the group. */
-	if (!fresh && !claimed && !has_lower_broker(brokerd) && !client_find_absent(brokerd))
+	if (!is_new && !claimed && !has_lower_broker(brokerd) &&
+	    !client_update_absent_slots(brokerd))
 		return -EADDRINUSE;
 	address = calloc(1, sizeof(*address));
 	if (!address)
@@ -108,9 +109,9 @@ static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoi
 	address->endpoint = *endpoint;
 	address->gsi_fd = -1;
 	address->sink_fd = -1;
-	error = fresh < 0 ? fresh : make_group(brokerd, address, fresh);
+	error = is_new < 0 ? is_new : make_group(brokerd, address, is_new);
 	if (!error)
-		error = watch(brokerd, address);
+		error = watch_own_members(brokerd, address);
 	if (error) {
 		address_free(address);
 		return error;
@@ -122,8 +123,9 @@ static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoi
 }
 
 /* Adopts the shared socket of an unsteered address, which a returning client has passed. */
-static int adopt_unsteered(struct brokerd *brokerd, const struct uroce_broker_endpoint *endpoint,
-			   int *fd, struct address **result)
+static int adopt_shared_socket(struct brokerd *brokerd,
+			       const struct uroce_broker_endpoint *endpoint, int *fd,
+			       struct address **result)
 {
 	struct address *address = calloc(1, sizeof(*address));
 
@@ -157,7 +159,7 @@ static int add_member(struct address *address, uint32_t slot, int fd)
 }
 
 /* Returns true if the process that used the member has ended and not only lost its connection. */
-static bool is_left(const struct brokerd *brokerd, const struct member *member)
+static bool has_owner_ended(const struct brokerd *brokerd, const struct member *member)
 {
 	int fd;
 
@@ -170,21 +172,22 @@ static bool is_left(const struct brokerd *brokerd, const struct member *member)
 }
 
 /* Returns a member that no client uses, preferably that of the slot, or NULL. */
-static struct member *find_unused(const struct brokerd *brokerd, const struct address *address,
-				  uint32_t slot)
+static struct member *find_unused_member(const struct brokerd *brokerd,
+					 const struct address *address, uint32_t slot)
 {
 	struct member *member = address_find_member(address, slot);
 
 	if (member && member->state != MEMBER_USED)
 		return member;
 	for (member = address->members; member; member = member->next)
-		if (member->state == MEMBER_UNUSED && member->fd >= 0 && is_left(brokerd, member))
+		if (member->state == MEMBER_UNUSED && member->fd >= 0 &&
+		    has_owner_ended(brokerd, member))
 			break;
 	return member;
 }
 
 /* Gives an unused member to the client with this slot. */
-static void assign(struct address *address, struct member *member, uint32_t slot)
+static void assign_member(struct address *address, struct member *member, uint32_t slot)
 {
 	uint16_t index = address->group.index[member->slot];
 
@@ -202,10 +205,10 @@ static void assign(struct address *address, struct member *member, uint32_t slot
  * sockets; later each new index must be found by probes, which are visible in captures of the
  * interface.
  */
-static void add_spares(struct address *address, uint32_t slot)
+static void add_spare_members(struct address *address, uint32_t slot)
 {
-	for (uint32_t i = 1; i <= SPARES && slot + i < UROCE_BROKER_SLOTS; i++) {
-		int fd = socket_member(&address->endpoint, true);
+	for (uint32_t i = 1; i <= SPARE_MEMBERS && slot + i < UROCE_BROKER_SLOTS; i++) {
+		int fd = socket_make_member(&address->endpoint, true);
 
 		if (fd < 0)
 			return;
@@ -222,7 +225,7 @@ static void add_spares(struct address *address, uint32_t slot)
  * Marks the address as used by the slot, without a new socket: the client has its member or uses
  * the shared socket.
  */
-static int use(struct address *address, uint32_t slot)
+static int mark_used(struct address *address, uint32_t slot)
 {
 	struct member *member = address_find_member(address, slot);
 
@@ -236,39 +239,39 @@ static int use(struct address *address, uint32_t slot)
  * Finds the index of a new member.  Other processes of this user may have added sockets to the
  * group after the known members.
  */
-static void enter_member(struct brokerd *brokerd, struct address *address, uint32_t slot, int fd)
+static void locate_member(struct brokerd *brokerd, struct address *address, uint32_t slot, int fd)
 {
 	uint32_t known = address->state == ADDRESS_KNOWN ? address->group.count : 0;
-	uint32_t index = probe_last(brokerd, address, fd, known);
+	uint32_t index = probe_find_last(brokerd, address, fd, known);
 
 	if (index >= GROUP_MEMBERS - 1) {
 		/* All probes were lost, or no descriptor was left to send them; try again later. */
-		address_set_state(address, ADDRESS_PARTLY);
-		probe_begin(address, brokerd_now());
+		address_set_state(address, ADDRESS_PARTLY_KNOWN);
+		probe_start(address, brokerd_now());
 		return;
 	}
 	if (known && index > known)
-		address_set_state(address, ADDRESS_PARTLY);
+		address_set_state(address, ADDRESS_PARTLY_KNOWN);
 	if (index < address->group.count)
 		group_forget(&address->group, index);
 	group_extend(&address->group, index + 1);
 	group_found(&address->group, index, slot);
-	if (address->state == ADDRESS_PARTLY)
-		probe_begin(address, brokerd_now());
+	if (address->state == ADDRESS_PARTLY_KNOWN)
+		probe_start(address, brokerd_now());
 }
 
-static int new_member(struct brokerd *brokerd, struct address *address, uint32_t slot)
+static int give_member(struct brokerd *brokerd, struct address *address, uint32_t slot)
 {
-	struct member *unused = find_unused(brokerd, address, slot);
+	struct member *unused = find_unused_member(brokerd, address, slot);
 	int fd, error;
 
 	if (address->state == ADDRESS_UNSTEERED)
-		return use(address, slot);
+		return mark_used(address, slot);
 	if (unused) {
-		assign(address, unused, slot);
-		return address_steer(brokerd, address);
+		assign_member(address, unused, slot);
+		return address_update_program(brokerd, address);
 	}
-	fd = socket_member(&address->endpoint, true);
+	fd = socket_make_member(&address->endpoint, true);
 	if (fd < 0)
 		return fd;
 	error = add_member(address, slot, fd);
@@ -276,11 +279,11 @@ static int new_member(struct brokerd *brokerd, struct address *address, uint32_t
 		close(fd);
 		return error;
 	}
-	enter_member(brokerd, address, slot, fd);
-	return address_steer(brokerd, address);
+	locate_member(brokerd, address, slot, fd);
+	return address_update_program(brokerd, address);
 }
 
-int member_look(struct brokerd *brokerd, struct address *address, const struct client *client)
+int member_look_up(struct brokerd *brokerd, struct address *address, const struct client *client)
 {
 	struct member *member = address_find_member(address, client->slot);
 	int error;
@@ -290,10 +293,10 @@ int member_look(struct brokerd *brokerd, struct address *address, const struct c
 	/* A returning client has its member and is about to claim it. */
 	if (client->returned || address->state == ADDRESS_UNSTEERED)
 		return -ENOENT;
-	error = new_member(brokerd, address, client->slot);
+	error = give_member(brokerd, address, client->slot);
 	member = address_find_member(address, client->slot);
 	if (member)
-		member->state = MEMBER_PROMISED;
+		member->state = MEMBER_RESERVED;
 	return error ? error : member->fd;
 }
 
@@ -306,8 +309,8 @@ static bool is_udp_socket(int fd)
 }
 
 /* Records the member that a returning client has. */
-static int claim(const struct client *client, struct address *address,
-		 struct link_descriptors *with)
+static int claim_member(const struct client *client, struct address *address,
+			struct link_descriptors *fds)
 {
 	struct member *member = address_find_member(address, client->slot);
 	int error;
@@ -315,14 +318,14 @@ static int claim(const struct client *client, struct address *address,
 	if (member && member->state == MEMBER_USED)
 		return -EEXIST;
 	if (member || address->state == ADDRESS_UNSTEERED)
-		return use(address, client->slot);
-	error = add_member(address, client->slot, with->fd[0]);
+		return mark_used(address, client->slot);
+	error = add_member(address, client->slot, fds->fd[0]);
 	if (error)
 		return error;
-	with->count = 0;
+	fds->count = 0;
 	if (address->state == ADDRESS_KNOWN)
-		address_set_state(address, ADDRESS_PARTLY);
-	probe_begin(address, brokerd_now());
+		address_set_state(address, ADDRESS_PARTLY_KNOWN);
+	probe_start(address, brokerd_now());
 	return 0;
 }
 
@@ -337,7 +340,7 @@ static bool has_users(const struct address *address)
 
 /*
  * Closes the group, so that another user can have the port, and has the address freed by
- * member_sweep().
+ * member_free_removed().
  */
 static void remove_address(struct brokerd *brokerd, struct address *address)
 {
@@ -346,13 +349,13 @@ static void remove_address(struct brokerd *brokerd, struct address *address)
 	while (*from != address)
 		from = &(*from)->next;
 	*from = address->next;
-	address->next = brokerd->removed;
-	brokerd->removed = address;
+	address->next = brokerd->removed_addresses;
+	brokerd->removed_addresses = address;
 	address_close_sockets(address);
 }
 
 /* Undoes a failed request of the client. */
-static void give_up(struct brokerd *brokerd, struct address *address, uint32_t slot)
+static void undo_request(struct brokerd *brokerd, struct address *address, uint32_t slot)
 {
 	struct member *member = address_find_member(address, slot);
 
@@ -362,59 +365,59 @@ static void give_up(struct brokerd *brokerd, struct address *address, uint32_t s
 		remove_address(brokerd, address);
 }
 
-int member_get(struct brokerd *brokerd, struct client *client, struct uroce_broker_address *request,
-	       struct link_descriptors *with)
+int member_request(struct brokerd *brokerd, struct client *client,
+		   struct uroce_broker_address *request, struct link_descriptors *fds)
 {
 	bool claims = request->flags & UROCE_BROKER_CLAIM;
 	struct address *address = address_find(brokerd, &request->endpoint);
-	bool fresh = !address;
+	bool is_new = !address;
 	int error = 0;
 
-	if (claims && !is_udp_socket(with->fd[0]))
+	if (claims && !is_udp_socket(fds->fd[0]))
 		return -EINVAL;
 	if (!address && (request->flags & UROCE_BROKER_UNSTEERED))
-		error = adopt_unsteered(brokerd, &request->endpoint, &with->fd[0], &address);
+		error = adopt_shared_socket(brokerd, &request->endpoint, &fds->fd[0], &address);
 	else if (!address)
 		error = add_address(brokerd, &request->endpoint, claims, &address);
-	if (!error && fresh && address->state == ADDRESS_KNOWN)
-		add_spares(address, client->slot);
+	if (!error && is_new && address->state == ADDRESS_KNOWN)
+		add_spare_members(address, client->slot);
 	if (error)
 		return error;
 	request->flags = (claims ? UROCE_BROKER_CLAIM : 0) |
 			 (address->state == ADDRESS_UNSTEERED ? UROCE_BROKER_UNSTEERED : 0);
 	if (claims) {
-		error = claim(client, address, with);
-		link_close_descriptors(with);
+		error = claim_member(client, address, fds);
+		link_close_descriptors(fds);
 		return error;
 	}
 	if (!address_is_used(address, client->slot))
-		error = new_member(brokerd, address, client->slot);
+		error = give_member(brokerd, address, client->slot);
 	if (error) {
-		give_up(brokerd, address, client->slot);
+		undo_request(brokerd, address, client->slot);
 		return error;
 	}
-	with->fd[0] =
+	fds->fd[0] =
 		dup(address->state == ADDRESS_UNSTEERED ? address->gsi_fd
-							: address_member(address, client->slot));
-	if (with->fd[0] < 0)
+							: address_member_fd(address, client->slot));
+	if (fds->fd[0] < 0)
 		return -errno;
-	with->count = 1;
+	fds->count = 1;
 	return 0;
 }
 
 /* ---- release ---- */
 
-void member_sweep(struct brokerd *brokerd)
+void member_free_removed(struct brokerd *brokerd)
 {
 	struct address *address;
 
-	while ((address = brokerd->removed)) {
-		brokerd->removed = address->next;
+	while ((address = brokerd->removed_addresses)) {
+		brokerd->removed_addresses = address->next;
 		address_free(address);
 	}
 }
 
-static void leave(struct brokerd *brokerd, struct address *address, uint32_t slot)
+static void release_member(struct brokerd *brokerd, struct address *address, uint32_t slot)
 {
 	struct member *member = address_find_member(address, slot);
 
@@ -424,26 +427,26 @@ static void leave(struct brokerd *brokerd, struct address *address, uint32_t slo
 	if (member->fd >= 0)
 		socket_drain(member->fd);
 	if (has_users(address))
-		address_steer(brokerd, address);
+		address_update_program(brokerd, address);
 	else
 		remove_address(brokerd, address);
 }
 
-void member_end(struct brokerd *brokerd, const struct client *client,
-		const struct uroce_broker_endpoint *endpoint)
+void member_release(struct brokerd *brokerd, const struct client *client,
+		    const struct uroce_broker_endpoint *endpoint)
 {
 	struct address *address = address_find(brokerd, endpoint);
 
 	if (address)
-		leave(brokerd, address, client->slot);
+		release_member(brokerd, address, client->slot);
 }
 
-void member_leave_all(struct brokerd *brokerd, const struct client *client)
+void member_release_all(struct brokerd *brokerd, const struct client *client)
 {
 	struct address *address = brokerd->addresses, *next;
 
 	for (; address; address = next) {
 		next = address->next;
-		leave(brokerd, address, client->slot);
+		release_member(brokerd, address, client->slot);
 	}
 }

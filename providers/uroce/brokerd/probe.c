@@ -14,45 +14,45 @@
 #include "brokerd.h"
 
 enum {
-	AGAIN_MS = 20,
+	SHORT_INTERVAL_MS = 20,
 	/*
 	 * Packets for members that have moved are lost until the next count.  This interval costs
 	 * one or two Local ACK Timeouts of 67 ms.
 	 */
-	LATER_MS = 100,
+	LONG_INTERVAL_MS = 100,
 	/* Number of rounds at the short interval, during which most clients return. */
-	SOON_ROUNDS = 25,
+	SHORT_ROUNDS = 25,
 	/*
 	 * In later rounds with an unchanged count, probes are sent only once in this many rounds.
 	 */
 	REPEAT_ROUNDS = 10,
 	/* Number of probes sent between two reads of the new member. */
-	STEP = 16,
+	PROBES_PER_READ = 16,
 };
 
 /* Returns true if the round is the current one and not that of a late reply. */
-static bool is_current(const struct address *address, uint32_t round)
+static bool is_current_round(const struct address *address, uint32_t round)
 {
-	return address->state == ADDRESS_PARTLY && round == address->round;
+	return address->state == ADDRESS_PARTLY_KNOWN && round == address->round;
 }
 
-static bool parse(const struct brokerd *brokerd, const uint8_t *bytes, size_t length,
-		  struct uroce_broker_probe *probe)
+static bool parse_probe(const struct brokerd *brokerd, const uint8_t *bytes, size_t length,
+			struct uroce_broker_probe *probe)
 {
 	if (length != sizeof(*probe))
 		return false;
 	memcpy(probe, bytes, sizeof(*probe));
 	return ntohl(probe->opcode) == UROCE_BROKER_PROBE && !probe->destination &&
-	       ntohl(probe->secret) == brokerd->secret;
+	       ntohl(probe->secret) == brokerd->probe_secret;
 }
 
-static void send_one(const struct brokerd *brokerd, const struct address *address, int fd,
-		     uint32_t index)
+static void send_probe(const struct brokerd *brokerd, const struct address *address, int fd,
+		       uint32_t index)
 {
 	const struct uroce_broker_probe probe = {
 		.opcode = htonl(UROCE_BROKER_PROBE),
 		.index = htonl(index),
-		.secret = htonl(brokerd->secret),
+		.secret = htonl(brokerd->probe_secret),
 		.round = htonl(address->round),
 	};
 
@@ -60,19 +60,20 @@ static void send_one(const struct brokerd *brokerd, const struct address *addres
 }
 
 /* Returns the lowest index of the probes that the socket has received, or lowest. */
-static uint32_t read_lowest(struct brokerd *brokerd, const struct address *address, int fd,
-			    uint32_t lowest)
+static uint32_t read_lowest_index(struct brokerd *brokerd, const struct address *address, int fd,
+				  uint32_t lowest)
 {
 	struct uroce_broker_probe probe;
 
 	while (socket_receive(fd, &brokerd->datagram))
-		if (parse(brokerd, brokerd->datagram.bytes, brokerd->datagram.head.bytes, &probe) &&
+		if (parse_probe(brokerd, brokerd->datagram.bytes, brokerd->datagram.head.bytes,
+				&probe) &&
 		    ntohl(probe.round) == address->round && ntohl(probe.index) < lowest)
 			lowest = ntohl(probe.index);
 	return lowest;
 }
 
-uint32_t probe_last(struct brokerd *brokerd, struct address *address, int fd, uint32_t first)
+uint32_t probe_find_last(struct brokerd *brokerd, struct address *address, int fd, uint32_t first)
 {
 	int sender = socket_bind(&address->endpoint, 0, false);
 	uint32_t found = GROUP_MEMBERS;
@@ -82,9 +83,9 @@ uint32_t probe_last(struct brokerd *brokerd, struct address *address, int fd, ui
 	/* Odd rounds are for counting; replies to them are ignored. */
 	address->round += 1 + (address->round & 1);
 	for (uint32_t index = first; index < GROUP_MEMBERS && found == GROUP_MEMBERS; index++) {
-		send_one(brokerd, address, sender, index);
-		if (index == first || index % STEP == 0)
-			found = read_lowest(brokerd, address, fd, found);
+		send_probe(brokerd, address, sender, index);
+		if (index == first || index % PROBES_PER_READ == 0)
+			found = read_lowest_index(brokerd, address, fd, found);
 	}
 	close(sender);
 	return found;
@@ -93,19 +94,19 @@ uint32_t probe_last(struct brokerd *brokerd, struct address *address, int fd, ui
 /* Returns the number of members of the group, or GROUP_MEMBERS if that is not known. */
 static uint32_t count_members(struct brokerd *brokerd, struct address *address)
 {
-	int last = socket_member(&address->endpoint, false);
+	int last = socket_make_member(&address->endpoint, false);
 	uint32_t count;
 
 	if (last < 0)
 		return GROUP_MEMBERS;
-	count = probe_last(brokerd, address, last, 0);
+	count = probe_find_last(brokerd, address, last, 0);
 	close(last);
 	return count;
 }
 
-void probe_begin(struct address *address, uint64_t now)
+void probe_start(struct address *address, uint64_t now)
 {
-	address->probes = 0;
+	address->rounds_unchanged = 0;
 	address->probe_at = now;
 }
 
@@ -115,9 +116,9 @@ static bool is_complete(const struct address *address)
 	       address->group.index[GROUP_SINK] != STEER_NONE;
 }
 
-static void finish(struct brokerd *brokerd, struct address *address)
+static void update_address(struct brokerd *brokerd, struct address *address)
 {
-	address_steer(brokerd, address);
+	address_update_program(brokerd, address);
 	if (is_complete(address))
 		address_set_state(address, ADDRESS_KNOWN);
 }
@@ -126,23 +127,25 @@ static void finish(struct brokerd *brokerd, struct address *address)
  * Returns true if this round should send no probes: no member has moved, and slow clients may still
  * reply to the last ones.
  */
-static bool answers_may_come(const struct address *address, uint32_t count)
+static bool awaits_replies(const struct address *address, uint32_t count)
 {
-	return count == address->group.count && address->probes > SOON_ROUNDS &&
-	       address->probes % REPEAT_ROUNDS != 0;
+	return count == address->group.count && address->rounds_unchanged > SHORT_ROUNDS &&
+	       address->rounds_unchanged % REPEAT_ROUNDS != 0;
 }
 
-void probe_again(struct brokerd *brokerd, struct address *address, uint64_t now)
+void probe_run_round(struct brokerd *brokerd, struct address *address, uint64_t now)
 {
 	int fd = socket_bind(&address->endpoint, 0, false);
 	uint32_t round = address->round, count;
 
 	address->probe_at =
-		now + (uint64_t)(++address->probes < SOON_ROUNDS ? AGAIN_MS : LATER_MS) * NS_PER_MS;
+		now + (uint64_t)(++address->rounds_unchanged < SHORT_ROUNDS ? SHORT_INTERVAL_MS
+									    : LONG_INTERVAL_MS) *
+			      NS_PER_MS;
 	if (fd < 0)
 		return;
 	count = count_members(brokerd, address);
-	if (answers_may_come(address, count)) {
+	if (awaits_replies(address, count)) {
 		address->round = round;
 		close(fd);
 		return;
@@ -151,38 +154,39 @@ void probe_again(struct brokerd *brokerd, struct address *address, uint64_t now)
 	if (count < GROUP_MEMBERS) {
 		if (count != address->group.count) {
 			group_forget(&address->group, count);
-			address->probes = 0;
+			address->rounds_unchanged = 0;
 		}
 		for (uint32_t index = 0; index < count; index++)
 			if (address->group.owner[index] == GROUP_UNKNOWN)
-				send_one(brokerd, address, fd, index);
+				send_probe(brokerd, address, fd, index);
 	}
 	close(fd);
-	finish(brokerd, address);
+	update_address(brokerd, address);
 }
 
-static void found(struct brokerd *brokerd, struct address *address, unsigned int index,
-		  unsigned int owner)
+static void record_owner(struct brokerd *brokerd, struct address *address, unsigned int index,
+			 unsigned int owner)
 {
 	group_found(&address->group, index, owner);
-	finish(brokerd, address);
+	update_address(brokerd, address);
 }
 
-void probe_came(struct brokerd *brokerd, struct address *address, unsigned int owner,
-		const uint8_t *bytes, size_t length)
+void probe_receive(struct brokerd *brokerd, struct address *address, unsigned int owner,
+		   const uint8_t *bytes, size_t length)
 {
 	struct uroce_broker_probe probe;
 
-	if (parse(brokerd, bytes, length, &probe) && is_current(address, ntohl(probe.round)))
-		found(brokerd, address, ntohl(probe.index), owner);
+	if (parse_probe(brokerd, bytes, length, &probe) &&
+	    is_current_round(address, ntohl(probe.round)))
+		record_owner(brokerd, address, ntohl(probe.index), owner);
 }
 
-void probe_answered(struct brokerd *brokerd, const struct client *client,
-		    const struct uroce_broker_probed *probed)
+void probe_receive_reply(struct brokerd *brokerd, const struct client *client,
+			 const struct uroce_broker_probed *probed)
 {
 	struct address *address = address_find(brokerd, &probed->endpoint);
 
-	if (client->state == CLIENT_WORKER && address && is_current(address, probed->round) &&
-	    address_member(address, client->slot) >= 0)
-		found(brokerd, address, probed->index, client->slot);
+	if (client->state == CLIENT_WORKER && address && is_current_round(address, probed->round) &&
+	    address_member_fd(address, client->slot) >= 0)
+		record_owner(brokerd, address, probed->index, client->slot);
 }

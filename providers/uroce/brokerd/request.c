@@ -18,49 +18,49 @@
 #define MESSAGES_BYTES (UROCE_ABI_LAST_MESSAGES * sizeof(struct uroce_abi_last_message))
 
 /* Adds a duplicate of fd to a reply.  Descriptors of a reply are closed after it has been sent. */
-static int attach_copy(struct link_descriptors *with, int fd)
+static int attach_duplicate(struct link_descriptors *fds, int fd)
 {
-	with->fd[0] = dup(fd);
-	if (with->fd[0] < 0)
+	fds->fd[0] = dup(fd);
+	if (fds->fd[0] < 0)
 		return -errno;
-	with->count = 1;
+	fds->count = 1;
 	return 0;
 }
 
 static int serve_slot(struct brokerd *brokerd, struct client *client,
-		      struct uroce_broker_slot *request, struct link_descriptors *with)
+		      struct uroce_broker_slot *request, struct link_descriptors *fds)
 {
 	uint32_t slot;
 	int lock = -ENOSPC;
 
 	if (slots_held(&brokerd->slots, client->number) < UROCE_BROKER_CLIENT_SLOTS)
-		lock = client_take_slot(brokerd, client, &slot);
+		lock = client_assign_slot(brokerd, client, &slot);
 	if (lock < 0)
 		return lock;
-	with->fd[with->count++] = lock;
+	fds->fd[fds->count++] = lock;
 	request->slot = slot;
-	address_steer_all(brokerd);
+	address_update_all_programs(brokerd);
 	return 0;
 }
 
 static int serve_gsi(struct brokerd *brokerd, struct client *client,
-		     const struct uroce_broker_switch *request, struct link_descriptors *with)
+		     const struct uroce_broker_switch *request, struct link_descriptors *fds)
 {
-	brokerd_close(&client->messages_fd);
+	brokerd_close(&client->last_messages_fd);
 	client->uses_gsi = request->flags & UROCE_BROKER_ON;
-	client->answered = 0;
+	client->watched_at = 0;
 	if (!client->uses_gsi)
-		gsi_forget(brokerd, client);
-	if (with->count && memory_file_is(with->fd[0], MESSAGES_BYTES)) {
-		client->messages_fd = with->fd[0];
-		with->count = 0;
+		gsi_remove_client(brokerd, client);
+	if (fds->count && memory_file_is(fds->fd[0], MESSAGES_BYTES)) {
+		client->last_messages_fd = fds->fd[0];
+		fds->count = 0;
 	}
-	link_close_descriptors(with);
-	gsi_take_kept(brokerd);
+	link_close_descriptors(fds);
+	gsi_route_kept(brokerd);
 	return 0;
 }
 
-static struct port_range read_range(void)
+static struct port_range read_port_range(void)
 {
 	unsigned int first = 0, last = 0;
 	struct port_range range;
@@ -88,7 +88,7 @@ static int bind_port(struct brokerd *brokerd, const struct client *client,
 	struct port_range range = { 0 };
 
 	if (!port->port)
-		range = read_range();
+		range = read_port_range();
 	return ports_bind(&brokerd->ports, client->number, port, &range);
 }
 
@@ -112,18 +112,18 @@ static int serve_ports(struct brokerd *brokerd, const struct client *client,
 }
 
 static int serve_look(struct brokerd *brokerd, const struct uroce_broker_look *request,
-		      struct link_descriptors *with)
+		      struct link_descriptors *fds)
 {
 	struct address *address = address_find(brokerd, &request->endpoint);
 	const struct client *owner = client_of_slot(brokerd, request->slot);
-	int fd = address && owner ? member_look(brokerd, address, owner) : -ENOENT;
+	int fd = address && owner ? member_look_up(brokerd, address, owner) : -ENOENT;
 
-	return fd < 0 ? fd : attach_copy(with, fd);
+	return fd < 0 ? fd : attach_duplicate(fds, fd);
 }
 
 static int serve_introduce(const struct brokerd *brokerd, const struct client *client,
 			   const struct uroce_broker_introduce *request,
-			   struct link_descriptors *with)
+			   struct link_descriptors *fds)
 {
 	struct client *other = client_of_slot(brokerd, request->slot);
 	union broker_message visitor;
@@ -141,14 +141,14 @@ static int serve_introduce(const struct brokerd *brokerd, const struct client *c
 		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
 	visitor.introduce.purpose = request->purpose;
 	end = (struct link_descriptors){ .fd = { pair[1] }, .count = 1 };
-	with->fd[0] = pair[0];
-	with->count = 1;
-	if (client_send(other->delivery, &visitor, &end)) {
+	fds->fd[0] = pair[0];
+	fds->count = 1;
+	if (client_send(other->delivery_fd, &visitor, &end)) {
 		close(pair[1]);
 		return 0;
 	}
 	close(pair[1]);
-	link_close_descriptors(with);
+	link_close_descriptors(fds);
 	return -EAGAIN;
 }
 
@@ -168,35 +168,35 @@ static int serve_list(const struct brokerd *brokerd, struct uroce_broker_list *l
 }
 
 /* Returns true if only workers may send this request. */
-static bool is_for_worker(uint32_t type)
+static bool is_for_worker_only(uint32_t type)
 {
 	return type != UROCE_BROKER_LIST && type != UROCE_BROKER_INTRODUCE &&
 	       type != UROCE_BROKER_PING;
 }
 
 static int serve_worker(struct brokerd *brokerd, struct client *client,
-			union broker_message *message, struct link_descriptors *with)
+			union broker_message *message, struct link_descriptors *fds)
 {
 	switch (message->header.type) {
 	case UROCE_BROKER_SLOT:
-		return serve_slot(brokerd, client, &message->slot, with);
+		return serve_slot(brokerd, client, &message->slot, fds);
 	case UROCE_BROKER_ADDRESS:
-		return member_get(brokerd, client, &message->address, with);
+		return member_request(brokerd, client, &message->address, fds);
 	case UROCE_BROKER_GSI:
-		return serve_gsi(brokerd, client, &message->on_off, with);
+		return serve_gsi(brokerd, client, &message->on_off, fds);
 	case UROCE_BROKER_PORT:
 		return serve_ports(brokerd, client, &message->ports);
 	case UROCE_BROKER_PORT_LISTEN:
 		return ports_listen(&brokerd->ports, client->number, &message->ports.port[0]);
 	case UROCE_BROKER_LOOK:
-		return serve_look(brokerd, &message->look, with);
+		return serve_look(brokerd, &message->look, fds);
 	default:
 		assert(false);
 		return -EINVAL;
 	}
 }
 
-bool request_is_one(uint32_t type)
+bool request_is_known_type(uint32_t type)
 {
 	switch (type) {
 	case UROCE_BROKER_SLOT:
@@ -217,12 +217,12 @@ bool request_is_one(uint32_t type)
 }
 
 /* Processes a message that has no reply.  Returns false if this is not one. */
-static bool serve_silently(struct brokerd *brokerd, const struct client *client,
-			   const union broker_message *message)
+static bool serve_without_reply(struct brokerd *brokerd, const struct client *client,
+				const union broker_message *message)
 {
 	switch (message->header.type) {
 	case UROCE_BROKER_ADDRESS_END:
-		member_end(brokerd, client, &message->address.endpoint);
+		member_release(brokerd, client, &message->address.endpoint);
 		return true;
 	case UROCE_BROKER_PORT_END:
 		ports_end(&brokerd->ports, client->number, &message->ports.port[0]);
@@ -233,30 +233,30 @@ static bool serve_silently(struct brokerd *brokerd, const struct client *client,
 }
 
 bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		   struct link_descriptors *with)
+		   struct link_descriptors *fds)
 {
 	uint32_t type = message->header.type;
 	int error;
 
-	if (client->state == CLIENT_WORKER && serve_silently(brokerd, client, message))
+	if (client->state == CLIENT_WORKER && serve_without_reply(brokerd, client, message))
 		return false;
-	if (is_for_worker(type) && client->state != CLIENT_WORKER) {
+	if (is_for_worker_only(type) && client->state != CLIENT_WORKER) {
 		error = -EPERM;
 	} else if (type == UROCE_BROKER_LIST) {
 		error = serve_list(brokerd, &message->list);
 	} else if (type == UROCE_BROKER_INTRODUCE) {
-		error = serve_introduce(brokerd, client, &message->introduce, with);
+		error = serve_introduce(brokerd, client, &message->introduce, fds);
 	} else if (type == UROCE_BROKER_PING) {
-		client->answered = brokerd_now();
+		client->watched_at = brokerd_now();
 		error = 0;
 	} else {
-		error = serve_worker(brokerd, client, message, with);
+		error = serve_worker(brokerd, client, message, fds);
 	}
 	if (error)
-		link_close_descriptors(with);
+		link_close_descriptors(fds);
 	message->header.type = broker_message_reply(type);
-	message->header.error = brokerd_error(error);
+	message->header.error = brokerd_reply_error(error);
 	if (!error && (type == UROCE_BROKER_PORT || type == UROCE_BROKER_PORT_LISTEN))
-		gsi_take_kept(brokerd);
+		gsi_route_kept(brokerd);
 	return true;
 }

@@ -24,15 +24,15 @@ enum {
 	HOP_LIMIT = 64,
 };
 
-static socklen_t make_name(const struct uroce_broker_endpoint *endpoint, uint16_t port,
-			   union link_sockaddr *name)
+static socklen_t make_sockaddr(const struct uroce_broker_endpoint *endpoint, uint16_t port,
+			       union link_sockaddr *name)
 {
 	const struct link_endpoint converted = link_endpoint_of(endpoint->gid, endpoint->scope_id);
 
 	return link_endpoint_to_sockaddr(&converted, port, name);
 }
 
-static int set(int fd, int level, int option, int value)
+static int set_option(int fd, int level, int option, int value)
 {
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
@@ -40,17 +40,17 @@ static int set(int fd, int level, int option, int value)
 int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, bool shared)
 {
 	union link_sockaddr name;
-	socklen_t bytes = make_name(endpoint, port, &name);
+	socklen_t bytes = make_sockaddr(endpoint, port, &name);
 	int fd = socket(name.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error = fd < 0 ? -errno : 0;
 
 	if (!error && name.any.sa_family == AF_INET6)
-		error = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		error = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!error && shared)
-		error = set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		error = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	/* IP_FREEBIND also binds an address that the host does not have at present. */
 	if (!error && shared)
-		error = set(fd, IPPROTO_IP, IP_FREEBIND, 1);
+		error = set_option(fd, IPPROTO_IP, IP_FREEBIND, 1);
 	if (!error && bind(fd, &name.any, bytes))
 		error = -errno;
 	if (error)
@@ -58,19 +58,19 @@ int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, boo
 	return error ? error : fd;
 }
 
-int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges)
+int socket_make_member(const struct uroce_broker_endpoint *endpoint, bool merges)
 {
 	int fd = socket_bind(endpoint, UDP_PORT, true);
 
 	if (fd < 0)
 		return fd;
 	/* Errors are ignored: a smaller buffer, or no GRO on an old kernel, only costs speed. */
-	set(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
+	set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
 	if (merges)
-		set(fd, IPPROTO_UDP, UDP_GRO, 1);
+		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
 	/* Other RoCE stacks send IPv6 without UDP checksums; the ICRC covers the packet. */
 	if (!link_gid_is_ipv4(endpoint->gid))
-		set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+		set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	return fd;
 }
 
@@ -78,23 +78,23 @@ int socket_send(int fd, const struct uroce_broker_endpoint *to, uint16_t port, c
 		size_t length)
 {
 	union link_sockaddr name;
-	socklen_t name_bytes = make_name(to, port, &name);
+	socklen_t name_bytes = make_sockaddr(to, port, &name);
 
 	return sendto(fd, bytes, length, MSG_DONTWAIT, &name.any, name_bytes) < 0 ? -errno : 0;
 }
 
-int socket_set_class(int fd, bool ipv4, uint8_t traffic_class)
+int socket_set_packet_options(int fd, bool ipv4, uint8_t traffic_class)
 {
 	int error;
 
 	if (ipv4) {
-		error = set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-		error = error ? error : set(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
-		return error ? error : set(fd, IPPROTO_IP, IP_TOS, traffic_class);
+		error = set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+		error = error ? error : set_option(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
+		return error ? error : set_option(fd, IPPROTO_IP, IP_TOS, traffic_class);
 	}
-	error = set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-	error = error ? error : set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT);
-	return error ? error : set(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
+	error = set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+	error = error ? error : set_option(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT);
+	return error ? error : set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
 }
 
 uint16_t socket_port(int fd)
@@ -107,7 +107,7 @@ uint16_t socket_port(int fd)
 	return ntohs(name.any.sa_family == AF_INET ? name.in.sin_port : name.in6.sin6_port);
 }
 
-static void take_source(const union link_sockaddr *from, struct uroce_broker_datagram *head)
+static void store_source(const union link_sockaddr *from, struct uroce_broker_datagram *head)
 {
 	link_sockaddr_to_gid(from, head->source.gid, &head->source_port);
 	if (from->any.sa_family == AF_INET6)
@@ -129,7 +129,7 @@ bool socket_receive(int fd, struct datagram *datagram)
 	datagram->head.header.type = UROCE_BROKER_DATAGRAM;
 	datagram->head.header.version = UROCE_BROKER_VERSION;
 	datagram->head.bytes = (uint16_t)bytes;
-	take_source(&from, &datagram->head);
+	store_source(&from, &datagram->head);
 	return true;
 }
 
