@@ -29,13 +29,12 @@ enum {
 
 static const char usage[] =
 	"usage: uroce-broker --stay\n"
-	"The broker of uroce's processes of one user in one network namespace: it has their share\n"
-	"of UDP port 4791 and queue pair 1.  The first program that needs it starts it, and it "
-	"ends\n"
-	"5 seconds after the last one.\n"
-	"      --stay     start it here, and do not end: for programs that may not start others\n"
-	"  -h, --help     this text\n"
-	"      --version  the version\n";
+	"Makes the sockets of UDP port 4791 and receives the MADs of queue pair 1 for all uroce\n"
+	"processes of one user in one network namespace.  The first process that needs a broker\n"
+	"starts it; it exits 5 seconds after its last client.\n"
+	"      --stay     start here and do not exit: for programs that may not start others\n"
+	"  -h, --help     print this text\n"
+	"      --version  print the version\n";
 
 /* ---- events ---- */
 
@@ -318,7 +317,8 @@ int main(int argc, char **argv)
 	result = brokerd.listener < 0 ? brokerd.listener : init_broker(&brokerd);
 	if (result) {
 		fprintf(stderr, "uroce-broker: cannot start: %s\n",
-			result == -EEXIST ? "one of this user runs already" : strerror(-result));
+			result == -EEXIST ? "a broker of this user is running already"
+					  : strerror(-result));
 		return 1;
 	}
 	signal(SIGPIPE, SIG_IGN);
