@@ -39,8 +39,8 @@ enum last_messages_step last_messages_next(const struct last_messages *last, uin
 void last_messages_lives(struct last_messages *last, uint64_t now)
 {
 	assert(last->step == LAST_MESSAGES_LOOK);
-	last->looks++;
-	last->due = now + (last->looks < FAST_CHECKS ? FAST_CHECK_NS : SLOW_CHECK_NS);
+	last->alive_checks++;
+	last->due = now + (last->alive_checks < FAST_CHECKS ? FAST_CHECK_NS : SLOW_CHECK_NS);
 }
 
 void last_messages_dead(struct last_messages *last)
@@ -52,20 +52,21 @@ void last_messages_dead(struct last_messages *last)
 void last_messages_sent(struct last_messages *last, uint32_t count, uint64_t now)
 {
 	assert(last->step == LAST_MESSAGES_SEND);
-	last->found_some |= count > 0;
+	last->has_sent |= count > 0;
 	last->position += LAST_MESSAGES_CHUNK;
 	if (last->position < LAST_MESSAGES_ENTRIES)
 		return;
 	last->position = 0;
 	last->round++;
-	if (!last->found_some || last->round == ROUNDS)
+	if (!last->has_sent || last->round == ROUNDS)
 		last->step = LAST_MESSAGES_END;
 	else
 		last->due = now + round_pause_ns[last->round];
-	last->found_some = false;
+	last->has_sent = false;
 }
 
 bool last_messages_come_first(const struct last_messages *last)
 {
-	return last->step != LAST_MESSAGES_END && last->round == 0 && last->looks < FAST_CHECKS;
+	return last->step != LAST_MESSAGES_END && last->round == 0 &&
+	       last->alive_checks < FAST_CHECKS;
 }

@@ -30,8 +30,8 @@ struct last_messages {
 	uint64_t due;		      /* time of the next step, ns */
 	uint32_t position;	      /* first entry to send */
 	uint32_t round;
-	uint32_t looks;	 /* number of checks that found the lock held */
-	bool found_some; /* this round has sent messages */
+	uint32_t alive_checks; /* number of checks that found the lock held */
+	bool has_sent;	       /* this round has sent messages */
 };
 
 /* Starts the schedule.  To be called when the client's connection has ended. */

@@ -17,13 +17,13 @@ void slots_init(struct broker_slots *slots)
 
 void slots_begin_at(struct broker_slots *slots, uint32_t slot)
 {
-	slots->begin = slot % UROCE_BROKER_SLOTS;
+	slots->first_proposed = slot % UROCE_BROKER_SLOTS;
 }
 
 static uint32_t find_unused(const struct broker_slots *slots)
 {
 	for (uint32_t i = 0; i < UROCE_BROKER_SLOTS; i++) {
-		uint32_t slot = (slots->begin + i) % UROCE_BROKER_SLOTS;
+		uint32_t slot = (slots->first_proposed + i) % UROCE_BROKER_SLOTS;
 
 		if (!slots->slot[slot].used)
 			return slot;

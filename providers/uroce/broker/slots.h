@@ -40,8 +40,8 @@ struct broker_slots {
 	/* Ends of the list of freed slots, linked by next in the order in which they were freed. */
 	uint16_t oldest, newest;
 	uint32_t resting;
-	uint32_t absent; /* number of slots in state SLOT_ABSENT */
-	uint32_t begin;	 /* first slot to propose */
+	uint32_t absent;	 /* number of slots in state SLOT_ABSENT */
+	uint32_t first_proposed; /* first slot to propose */
 };
 
 void slots_init(struct broker_slots *slots);
