@@ -8,7 +8,7 @@
 
 enum header_at {
 	AT_VERSION = 0,
-	AT_FAMILY = 1, /* in the upper four bits */
+	AT_FAMILY = 1, /* upper four bits */
 	AT_SOURCE_PORT = 2,
 	AT_SOURCE = 4,
 	AT_DESTINATION = 20,

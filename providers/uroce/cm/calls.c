@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * What the owner of a connection can ask for.
- */
+/* Calls of a connection's owner. */
 #include <assert.h>
 #include <string.h>
 
@@ -157,8 +155,8 @@ enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
 }
 
 /*
- * A DREQ that is under way goes on, but not as long as when a caller waits for it.  One that still
- * waits for its turn begins now.
+ * Shortens the repetition of a pending DREQ to CM_FAREWELL_NS, because no caller waits for its DREP
+ * any more.  A DREQ that is still queued by the request limit is sent now.
  */
 static void shorten_farewell(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The manager itself: its memory, the ids of its connections and the tables that find them.
- */
+/* struct cm: memory, ids of connections, tables to find connections, deadlines. */
 #include <assert.h>
 #include <string.h>
 
@@ -53,7 +51,10 @@ void *cm_conn_user(const struct cm_conn *conn)
 	return conn->user;
 }
 
-/* Cyclic, so that an id is not met again soon; 0 means "unknown" to the kernel. */
+/*
+ * Ids are assigned cyclically, so that an id is not reused soon.  0 is skipped: the Linux kernel
+ * uses it for "unknown".
+ */
 void cm_give_id(struct cm *cm, struct cm_conn *conn)
 {
 	uint32_t id;

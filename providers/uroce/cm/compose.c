@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The messages that are sent.
- */
+/* Builds the messages to send. */
 #include <string.h>
 
 #include "conn.h"
@@ -9,10 +7,10 @@
 
 #define MAX_RETRY 7
 #define MAX_CM_RETRIES 15
-#define PERMISSIVE_LID 0xffff /* what the kernel puts in where there are no LIDs */
+#define PERMISSIVE_LID 0xffff /* value that the Linux kernel uses where there are no LIDs */
 #define GUID_BYTES 8
 
-/* All of it is zero, the padding of every message, too: private data lies over that of another. */
+/* Zeroes the complete union, so that the padding after short private data is 0. */
 static void begin(struct mad *mad, enum mad_attr attr, uint64_t transaction_id)
 {
 	memset(mad, 0, sizeof(*mad));
@@ -25,7 +23,7 @@ static uint8_t at_most(uint8_t value, uint8_t limit)
 	return value < limit ? value : limit;
 }
 
-/* memcpy() of nothing from NULL is not allowed. */
+/* memcpy() from NULL is undefined even with length 0. */
 static void copy(uint8_t *to, const uint8_t *from, size_t length)
 {
 	if (length > 0)
@@ -124,7 +122,10 @@ void cm_compose_drep(const struct cm_conn *conn, struct mad *mad)
 	mad->drep.remote_id = conn->remote_id;
 }
 
-/* As the kernel says which message is refused: what the peer sent last. */
+/*
+ * As in the Linux kernel, the message that a REJ refers to follows from the state: it is the last
+ * one received from the peer.
+ */
 static enum mad_answered answered_in(enum cm_state state)
 {
 	if (state == CM_REQ_RCVD)
@@ -141,7 +142,10 @@ void cm_compose_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad
 	rej->remote_id = conn->remote_id;
 	rej->answered = (uint8_t)answered_in(conn->state);
 	rej->reason = reason;
-	/* A peer that has not told its id yet finds the connection by ours. */
+	/*
+	 * A peer that has not received our id yet finds the connection by the GUID in the ARI and
+	 * our id.
+	 */
 	if (reason == MAD_REJECT_TIMEOUT) {
 		rej->ari_length = GUID_BYTES;
 		wire_put_be64(rej->ari, conn->guid);

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* Two heaps without siblings become one. */
+/* Merges two heaps whose roots have no siblings. */
 static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
 {
 	struct heap_node *later;
@@ -36,7 +36,10 @@ static struct heap_node *cut_off(struct heap_node *node)
 	return rest;
 }
 
-/* Siblings become one heap: in pairs from the left, then the pairs from the right. */
+/*
+ * Merges a list of siblings into one heap: in pairs from left to right, then the pairs from right
+ * to left.
+ */
 static struct heap_node *meld_all(struct heap_node *node)
 {
 	struct heap_node *pairs = NULL, *all = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deadlines in order: a pairing heap of nodes that lie in what they belong to, so that nothing is
- * allocated.  The earliest is known at once; adding is O(1), taking out O(log n) on average.
+ * Pairing heap of deadlines.  Its nodes are embedded in the objects they belong to, so nothing is
+ * allocated.  Finding the earliest and adding are O(1), removing is O(log n) amortised.
  */
 #ifndef UROCE_CM_HEAP_H
 #define UROCE_CM_HEAP_H
@@ -9,22 +9,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed before its first use. */
+/* Must be zeroed before its first use. */
 struct heap_node {
-	struct heap_node *child;   /* the first of those that are later */
-	struct heap_node *sibling; /* the next with the same parent */
-	struct heap_node *before;  /* the sibling before, or the parent */
+	struct heap_node *child;   /* first of the children, which are later */
+	struct heap_node *sibling; /* next child of the same parent */
+	struct heap_node *before;  /* previous sibling, or the parent of a first child */
 	uint64_t at;
 	bool in;
 };
 
 struct heap {
-	struct heap_node *first; /* the earliest, or NULL */
+	struct heap_node *first; /* earliest node, or NULL */
 };
 
-/* In or out before; it is in afterwards. */
+/* Adds a node, or moves it if it is in the heap already. */
 void cm_heap_set(struct heap *heap, struct heap_node *node, uint64_t at);
-/* It may be out already. */
+/* Does nothing if the node is not in the heap. */
 void cm_heap_remove(struct heap *heap, struct heap_node *node);
 
 #endif

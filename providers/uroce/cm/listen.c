@@ -7,13 +7,13 @@
 	((node) ? (struct cm_listener *)((char *)(node)-offsetof(struct cm_listener, by_service)) \
 		: NULL)
 
-/* What of a request decides which listener gets it. */
+/* Fields of a request that select its listener. */
 struct request {
 	uint64_t service_id;
 	enum cm_service service;
 	uint32_t device;
 	enum cm_family family;
-	uint8_t address[MAD_GID_BYTES]; /* ours */
+	uint8_t address[MAD_GID_BYTES]; /* local address */
 };
 
 size_t cm_listener_bytes(void)
@@ -75,7 +75,9 @@ void cm_each_listener(const struct cm *cm,
 			visit(arg, LISTENER_OF(n));
 }
 
-/* REQ's transports as services; CM_SERVICES for an unknown one. */
+/*
+ * Returns the service that a request asks for; CM_SERVICES if the transport in the REQ is unknown.
+ */
 static enum cm_service service_of(const struct mad *mad)
 {
 	if (mad->attr == MAD_SIDR_REQ)
@@ -89,7 +91,7 @@ static enum cm_service service_of(const struct mad *mad)
 		       : CM_SERVICES;
 }
 
-/* False: an IP header of an unknown version. */
+/* Returns false if the request has an IP CM header of an unknown version. */
 static bool read_request(const struct mad *mad, const struct cm_path *from, struct request *r)
 {
 	bool datagram = mad->attr == MAD_SIDR_REQ;
@@ -109,7 +111,7 @@ static bool read_request(const struct mad *mad, const struct cm_path *from, stru
 	return header.version == 0 || (header.family != 4 && header.family != 6);
 }
 
-/* 0: not at all; the more is named, the better. */
+/* Returns 0 if the listener does not match, otherwise a higher score the more it specifies. */
 static unsigned int fitness(const struct cm_listen_param *param, const struct request *r)
 {
 	if (param->service != r->service || !(param->families & r->family))
@@ -121,7 +123,7 @@ static unsigned int fitness(const struct cm_listen_param *param, const struct re
 	return 1u + (param->device != CM_ANY_DEVICE) + 2u * !param->any_address;
 }
 
-/* NULL: none fits. */
+/* Returns NULL if no listener matches. */
 static struct cm_listener *best_listener(const struct cm *cm, const struct request *r)
 {
 	struct cm_listener *best = NULL;
@@ -146,8 +148,8 @@ enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 	if (read_request(request, from, &r))
 		best = best_listener(cm, &r);
 	/*
-	 * Without an IP header anything may stand in its place: rsockets over AF_IB leaves the room
-	 * for it uninitialised.
+	 * A request without IP CM header may have any bytes in its place: rsockets over AF_IB
+	 * leaves that part of the private data uninitialised.
 	 */
 	if (!best && first_of(cm, r.service_id)) {
 		r.family = CM_FAMILY_NONE;

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define HEADER 0 /* stands for an attribute in the rows of the common header */
+#define HEADER 0 /* attribute of the rows of the common header */
 
 #define AT(path) offsetof(struct mad, path), sizeof(((struct mad *)0)->path)
 #define NUMBER(attr, message, field, byte, bit, width) \
@@ -13,8 +13,8 @@
 	{ attr, #field, byte, 0, 8 * sizeof(((struct mad *)0)->message.field), AT(message.field) },
 
 /*
- * Name, byte in the message, bit in the byte (0 is the most significant), width in bits; in the
- * order of IBA's tables.
+ * Columns: name, byte in the message, bit in the byte (0 is the most significant), width in bits.
+ * In the order of the tables of IBA.
  */
 /* clang-format off */
 #define REQ(field, byte, bit, width) NUMBER(MAD_REQ, req, field, byte, bit, width)
@@ -156,7 +156,7 @@ static void put_bits(uint8_t *bytes, unsigned int bit, unsigned int width, uint6
 		bytes[bit / 8] |= (uint8_t)((value >> (width - 1) & 1u) << (7 - bit % 8));
 }
 
-/* Members are unsigned numbers of 1, 2, 4 or 8 bytes in the order of this machine. */
+/* Members are unsigned integers of 1, 2, 4 or 8 bytes in host order. */
 static void set_member(struct mad *mad, const struct mad_field *f, uint64_t value)
 {
 	uint8_t *at = (uint8_t *)mad + f->member;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The names of this layer's enums, for uroce-stat and messages.
- */
+/* Names of the enum values of this layer, for uroce-stat and messages. */
 #include "cm.h"
 
 #define NAME_OF(value, names, count) ((size_t)(value) < (count) ? (names)[value] : "?")

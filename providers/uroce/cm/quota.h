@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * How many requests (REQ, SIDR_REQ, DREQ) to a peer may be unanswered at a time: a storm of them
- * would only overrun its socket.  Later ones wait their turn; a request that has to be repeated no
- * longer counts, so that peers that are gone hold up others for no longer than the first pause.
+ * Limits the unanswered requests (REQ, SIDR_REQ, DREQ) to each peer, because a burst of them would
+ * overrun its socket buffer.  Further requests are queued.  A request that is repeated no longer
+ * counts, so that an unreachable peer delays others only until the first repetition.
  */
 #ifndef UROCE_CM_QUOTA_H
 #define UROCE_CM_QUOTA_H
@@ -10,17 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Peers share a place when their addresses fall together: it only makes the limit narrower. */
+/* Number of hash buckets.  Peers in the same bucket share its limit. */
 #define QUOTA_PLACES 64
 
 struct quota_node {
-	struct quota_node *next, *before; /* while it waits */
+	struct quota_node *next, *before; /* list of queued requests */
 	uint32_t place;
 	enum { QUOTA_OUT, QUOTA_WAITS, QUOTA_COUNTS } how;
 };
 
 struct quota_place {
-	struct quota_node *first, *last; /* those that wait */
+	struct quota_node *first, *last; /* queued requests */
 	uint32_t count;
 };
 
@@ -29,11 +29,16 @@ struct quota {
 	uint32_t limit;
 };
 
-/* gid: 16 bytes of the peer's address.  True: send now.  False: it waits. */
+/*
+ * Adds a request to the peer with address gid (16 bytes).  Returns true if it may be sent now,
+ * false if it is queued.
+ */
 bool cm_quota_enter(struct quota *quota, struct quota_node *node, const uint8_t *gid);
-/* Answered, repeated, or no longer wanted; whether it counts, waits or neither. */
+/* Removes a request that is answered, repeated or cancelled; does nothing if it is in no bucket. */
 void cm_quota_leave(struct quota *quota, struct quota_node *node);
-/* The next of this place that may be sent now, which counts from here on; or NULL. */
+/*
+ * Takes the next queued request of a bucket that may be sent now, and counts it; or returns NULL.
+ */
 struct quota_node *cm_quota_next(struct quota *quota, uint32_t place);
 
 #endif

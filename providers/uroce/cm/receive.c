@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Messages: which connection each is for, and what it is to it.
- */
+/* Received messages: finds the connection of each, and what it means there. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +8,7 @@
 
 #define GUID_BYTES 8
 
-/* A REJ, where no connection remembers it. */
+/* Sends a REJ that belongs to no connection. */
 static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause, enum mad_reject reason,
 			      enum cm_verdict verdict)
 {
@@ -26,7 +24,7 @@ static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause, enum 
 	return verdict;
 }
 
-/* The peer uses its queue pair for something new: what it was used for is over. */
+/* Ends a connection whose peer has started to use its queue pair for a new one. */
 static void end_stale(struct cm *cm, struct cm_conn *old, const struct cm_cause *cause)
 {
 	struct mad rej = { .attr = MAD_REJ,
@@ -53,7 +51,10 @@ struct cm_conn *cm_new_passive(struct cm *cm, const struct cm_cause *cause)
 	return conn;
 }
 
-/* How much of the field was used is not said. */
+/*
+ * Length up to the last byte that is not 0, because messages do not contain the length of their
+ * private data.
+ */
 static uint32_t used_length(const uint8_t *data, size_t bytes)
 {
 	while (bytes > 0 && data[bytes - 1] == 0)
@@ -84,8 +85,8 @@ static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad
 }
 
 /*
- * The peer's queue pair would send packets that do not get here, and there is no field in a REP to
- * ask for smaller ones.  The REJ says what is possible.
+ * Rejects a REQ whose path MTU is too large: the packets of the peer would not get through, and a
+ * REP has no field for a smaller MTU.  The ARI of the REJ contains the largest possible one.
  */
 static bool refuse_mtu(struct cm *cm, const struct cm_cause *cause)
 {
@@ -150,9 +151,10 @@ static void learn_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad
 }
 
 /*
- * A REP from a queue pair that an older connection has: the kernel refuses it and goes on to wait,
- * so that a copy of it may be accepted after the peer has been refused.  The REP is of this request
- * for certain, by its id; only the old connection is over.
+ * Handles the first REP of a REQ.  If an older connection has its queue pair, that connection is
+ * stale and is ended; the REP itself belongs to this REQ, because it has its id.  The Linux kernel
+ * rejects such a REP but continues to wait, and may then accept a copy of a REP that it has
+ * rejected.
  */
 static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const struct cm_cause *cause)
 {
@@ -169,17 +171,20 @@ static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const stru
 }
 
 /*
- * An unknown id belongs to a connection that is gone, of this process or of one that died, for
- * which this one answers if the id has another slot: the sender of a REP need not wait for the RTU
- * that never comes, and the sender of an RTU has a connection without another end.  The same for a
- * second REP: the peer has taken a late copy of our REQ for a new one.
+ * Rejects a REP or RTU with an id that no connection has: the connection was one of this process
+ * and is released, or one of another slot whose process has exited (see cm_receive()).  The sender
+ * of a REP then need not wait for an RTU, and the sender of an RTU learns that its connection has
+ * no other end.
+ *
+ * Also rejects a REP with another id of the peer than an earlier one: the peer has taken a late
+ * copy of our REQ for a new request.
  */
 static enum cm_verdict unknown_reply(struct cm *cm, const struct cm_cause *cause, uint32_t our_id,
 				     uint32_t peer_id, enum mad_answered answered)
 {
 	struct mad rej;
 
-	/* That is nobody's. */
+	/* No connection has id 0. */
 	if (our_id == 0)
 		return CM_DROP_UNKNOWN_ID;
 	cm_compose_rej_of_reply(cause->mad, our_id, peer_id, answered, MAD_REJECT_COMM_ID, &rej);
@@ -198,7 +203,10 @@ static enum cm_verdict receive_rep(struct cm *cm, const struct cm_cause *cause)
 		return CM_DROP_STATE;
 	if (conn->state == CM_REQ_SENT || conn->state == CM_MRA_REQ_RCVD)
 		return first_rep(cm, conn, cause);
-	/* Given up or destroyed before the peer's id was known: now the refusal can name it. */
+	/*
+	 * The REQ was given up or cancelled before the id of the peer was known; now the REJ can
+	 * contain it.
+	 */
 	if (conn->state == CM_REJ_SENT && conn->remote_id == 0) {
 		conn->remote_id = rep->local_id;
 		conn->kept.rej.remote_id = rep->local_id;
@@ -206,7 +214,10 @@ static enum cm_verdict receive_rep(struct cm *cm, const struct cm_cause *cause)
 	return cm_take_message(cm, conn, CM_IN_REP, cause);
 }
 
-/* A peer that does not know our id names the connection by its own GUID and id. */
+/*
+ * Finds the connection of a REJ.  A peer that does not know our id identifies the connection by its
+ * own GUID, in the ARI, and its own id.
+ */
 static struct cm_conn *find_rejected(const struct cm *cm, const struct mad_rej *rej)
 {
 	struct cm_conn *conn;
@@ -219,7 +230,7 @@ static struct cm_conn *find_rejected(const struct cm *cm, const struct mad_rej *
 	conn = cm_find_local(cm, rej->remote_id);
 	if (!conn || conn->service == CM_UD)
 		return NULL;
-	/* Before the REP has come, the peer's id is whatever it says. */
+	/* The id of the peer is unknown until the REP is received, so accept any. */
 	if (rej->answered == MAD_ANSWERS_REQ || conn->remote_id == 0)
 		return conn->active ? conn : NULL;
 	return conn->remote_id == rej->local_id ? conn : NULL;
@@ -264,7 +275,7 @@ static enum cm_verdict receive_rtu(struct cm *cm, const struct cm_cause *cause)
 	return conn->active ? CM_DROP_STATE : cm_take_message(cm, conn, CM_IN_RTU, cause);
 }
 
-/* A manager that has forgotten a connection, or never had it, says that it is over. */
+/* A DREQ for an unknown connection is answered by a DREP: the connection is over. */
 static enum cm_verdict receive_dreq(struct cm *cm, const struct cm_cause *cause)
 {
 	const struct mad_dreq *dreq = &cause->mad->dreq;

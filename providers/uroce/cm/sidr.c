@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Datagram services: a request is answered with a queue pair number and a key, and that is all.
+ * Datagram services (SIDR): the reply to a request is a queue pair number and a Q_Key, and ends the
+ * exchange.
  */
 #include <string.h>
 
 #include "conn.h"
 #include "wire/bytes.h"
 
-/* Requests are told apart by their sender and its id. */
+/* Requests are identified by address and request id of the sender. */
 static uint64_t key_of(const uint8_t *gid)
 {
 	return wire_get_be64(gid) * 31 + wire_get_be64(gid + 8);

@@ -14,7 +14,7 @@
 		true, true, CM_##state, CM_SEND_##send, CM_TIMER_KEEP, CM_NO_EVENT \
 	}
 
-/* The active side before and after an MRA; only the first MRA stretches the time. */
+/* Active side before and after an MRA; only the first MRA extends the time. */
 #define REQUEST_UNDER_WAY(state)                                    \
 	[CM_IN_REP] = STEP(REP_RCVD, NOTHING, STOP, REP),           \
 	[CM_IN_REJ_REQ] = STEP(IDLE, NOTHING, STOP, REJECTED),      \
@@ -24,7 +24,7 @@
 	[CM_IN_END] = STEP(REJ_SENT, TIMED_OUT, WAIT, UNREACHABLE), \
 	[CM_IN_DESTROY] = QUIET(REJ_SENT, TIMED_OUT, WAIT)
 
-/* The passive side likewise. */
+/* Passive side before and after an MRA. */
 #define REPLY_UNDER_WAY(state)                                               \
 	[CM_IN_SAME_REQ] = KNOWN(state, AGAIN),                              \
 	[CM_IN_RTU] = STEP(ESTABLISHED, NOTHING, STOP, ESTABLISHED),         \

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Carries out what the table of states says.
- */
+/* Carries out the steps of the table in state.c. */
 #include <assert.h>
 #include <stddef.h>
 
@@ -21,8 +19,9 @@ void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 }
 
 /*
- * A request that is sent for the first time; REP and REJ are answers and do not wait.  Nor does
- * what is destroyed, for the process may be about to end.
+ * Returns true if conn->kept is a request and must be queued because of the limit of its peer.  REP
+ * and REJ are replies and are sent immediately, as are messages of destroyed connections, because
+ * the process may be about to exit.
  */
 static bool waits_for_turn(struct cm *cm, struct cm_conn *conn)
 {
@@ -35,7 +34,7 @@ static bool waits_for_turn(struct cm *cm, struct cm_conn *conn)
 	return !cm_quota_enter(&cm->quota, &conn->in_quota, conn->path.dgid);
 }
 
-/* The state is still the one before the step: a REJ says what it refuses. */
+/* Called before the state changes, because cm_compose_rej() depends on the old state. */
 static void send_of(struct cm *cm, struct cm_conn *conn, enum cm_send send,
 		    const struct cm_cause *cause)
 {
@@ -78,7 +77,7 @@ static void send_of(struct cm *cm, struct cm_conn *conn, enum cm_send send,
 		cm_send(cm, &conn->path, &conn->kept);
 }
 
-/* Another id, so that late answers to the first request are not taken for this one's. */
+/* Uses another id, so that late replies to the first REQ are not taken for replies to this one. */
 static void request_anew(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
 	cm_give_id(cm, conn);
@@ -101,7 +100,7 @@ void cm_begin(struct cm *cm, struct cm_conn *conn, uint64_t now)
 	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
 }
 
-/* One less is unanswered: the next that waits for the same peer begins. */
+/* Sends the next queued request of a bucket of the request limit, after a request has left it. */
 static void send_next(struct cm *cm, uint32_t place, uint64_t now)
 {
 	struct quota_node *node = cm_quota_next(&cm->quota, place);
@@ -125,7 +124,7 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 		cm_heap_remove(&cm->deadlines, &conn->deadline);
 		return;
 	case CM_TIMER_REPEAT:
-		/* What waits for its turn begins with it: send_next(). */
+		/* A queued request starts its timer in send_next(). */
 		if (conn->in_quota.how == QUOTA_WAITS) {
 			cm_heap_remove(&cm->deadlines, &conn->deadline);
 			return;
@@ -182,9 +181,9 @@ static void tell(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
 }
 
 /*
- * In these states the peer has a connection with us, or will have, and waits for the message of its
- * end; or it has been refused by a message that may be lost: a message of this process to its own
- * address ends with the process.
+ * Returns the type of the message to send at process exit.  DREQ: the peer has a connection with
+ * us, or will have, and waits for its end.  REJ: the peer was rejected, but the message may be
+ * lost; one from this process to its own address is lost when the process exits.
  */
 static uint16_t last_message_in(enum cm_state state)
 {

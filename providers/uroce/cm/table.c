@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* Ids count up and GUIDs differ anywhere: multiplying by an odd constant spreads both. */
+/*
+ * Ids are consecutive, and GUIDs may differ in any byte: multiplication by an odd constant spreads
+ * both over the buckets.
+ */
 static uint32_t bucket_of(uint64_t major, uint32_t minor)
 {
 	uint64_t mixed = (major ^ (uint64_t)minor << 17 ^ minor) * UINT64_C(0x9e3779b97f4a7c15);

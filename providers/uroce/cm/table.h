@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A hash table of nodes that lie in what they belong to.  A key is a pair of numbers; several nodes
- * may have the same.
+ * Hash table whose nodes are embedded in the objects they belong to.  The key is a pair of
+ * integers; several nodes may have the same key.
  */
 #ifndef UROCE_CM_TABLE_H
 #define UROCE_CM_TABLE_H
@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* There may be tens of thousands of connections: the chains stay short. */
+/* Enough for short chains with tens of thousands of connections. */
 #define TABLE_BUCKETS 8192
 
-/* Zeroed before its first use. */
+/* Must be zeroed before its first use. */
 struct table_node {
 	struct table_node *next;
 	uint64_t major;
@@ -24,11 +24,11 @@ struct table {
 	struct table_node *bucket[TABLE_BUCKETS];
 };
 
-/* It must be out. */
+/* The node must not be in a table. */
 void cm_table_insert(struct table *table, struct table_node *node, uint64_t major, uint32_t minor);
-/* It may be out already. */
+/* Does nothing if the node is not in the table. */
 void cm_table_remove(struct table *table, struct table_node *node);
-/* The first with this key, and the next with the same; or NULL. */
+/* Return the first node with this key, and the next one with the same key as node; or NULL. */
 struct table_node *cm_table_find(const struct table *table, uint64_t major, uint32_t minor);
 struct table_node *cm_table_next(const struct table_node *node);
 

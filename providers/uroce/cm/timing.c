@@ -4,7 +4,10 @@
 #include "cm.h"
 
 #define LONGEST_CODE 31
-/* Whatever the attributes say: the peer's process has to be woken, and may be one of many. */
+/*
+ * Lower bounds on what the time codes of messages specify: the process of the peer must be woken,
+ * and may be one of many.
+ */
 #define SHORTEST_INTERVAL (50 * CM_MS)
 #define SHORTEST_TIMEWAIT (50 * CM_MS)
 
@@ -25,7 +28,10 @@ uint8_t cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life)
 {
 	unsigned int trip = packet_life + 1u, delay = ack_delay, code;
 
-	/* A sum of powers of two, rounded up to a power of two where both matter. */
+	/*
+	 * Exponent of 2^trip + 2^delay, rounded up; a term less than half of the other is
+	 * neglected.
+	 */
 	if (trip >= delay)
 		code = trip + (delay + 1 >= trip);
 	else

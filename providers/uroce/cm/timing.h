@@ -1,36 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * When messages are repeated and when that ends, as numbers.
- */
+/* Times of repetitions, as arithmetic without clock. */
 #ifndef UROCE_CM_TIMING_H
 #define UROCE_CM_TIMING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The repetitions of one message. */
+/* Repetitions of one message.  Times in ns. */
 struct timing {
-	uint64_t interval; /* between repetitions that are not early, ns */
-	uint64_t limit;	   /* how long it is tried, ns */
+	uint64_t interval; /* between repetitions after the first ones (CM_EARLY_RETRIES) */
+	uint64_t limit;	   /* maximum time from the first transmission to giving up */
 	uint64_t repeat_at;
 	uint64_t give_up_at;
 	uint32_t repeated;
-	bool stretched; /* the peer has asked for more time, which it may do once */
+	bool stretched; /* an MRA has extended the time, which is allowed once */
 };
 
 /*
- * response: how long the peer may take; life: the longest one-way trip; both IBA time codes.  The
- * time of an answer is two trips and the response, and it is tried retries + 1 times that.
+ * Sets interval and limit.  response: how long the peer may take to reply; life: maximum one-way
+ * delay; both time codes.  The interval is response + 2 life, and the limit retries + 1 intervals.
  */
 void cm_timing_set(struct timing *timing, uint8_t response, uint8_t life, uint8_t retries);
-/* For what has no trip of its own in its attributes (REP, SIDR_REQ). */
+/* Same, for messages without a packet life time in their attributes (REP, SIDR_REQ). */
 void cm_timing_set_response(struct timing *timing, uint8_t response, uint8_t retries);
 
-/* The message has just been sent for the first time; at_most bounds the limit. */
+/* Starts the timers after the first transmission; at_most is an upper bound of the limit. */
 void cm_timing_start(struct timing *timing, uint64_t at_most, uint64_t now);
-/* It has been repeated. */
+/* Restarts the timer after a repetition. */
 void cm_timing_repeated(struct timing *timing, uint64_t now);
-/* The peer says that its answer takes this long (code). */
+/* Extends the time as requested by an MRA; service_time is a time code. */
 void cm_timing_stretch(struct timing *timing, uint8_t service_time, uint64_t now);
 
 static inline uint64_t cm_timing_next(const struct timing *timing)
@@ -38,7 +36,7 @@ static inline uint64_t cm_timing_next(const struct timing *timing)
 	return timing->repeat_at < timing->give_up_at ? timing->repeat_at : timing->give_up_at;
 }
 
-/* How long a connection with this ACK timeout (code) is remembered when it is closed. */
+/* Returns the duration of timewait for this Local ACK Timeout (time code). */
 uint64_t cm_timing_timewait(uint8_t ack_timeout);
 
 #endif
