@@ -67,9 +67,7 @@ enum cm_state {
 	CM_MRA_REP_RCVD,
 	CM_ESTABLISHED,
 	CM_DREQ_SENT,
-	/*
-	 * event DISCONNECTED was reported; cm_disconnect() or a timer sends the DREP
-	 */
+	/* Event DISCONNECTED was reported; cm_disconnect() or a timer sends the DREP. */
 	CM_DREQ_RCVD,
 	CM_TIMEWAIT,
 	CM_SIDR_REQ_SENT,
@@ -84,8 +82,8 @@ enum cm_event_type {
 	CM_EVENT_REQ, /* request for a new connection (created by accept_conn); mad: REQ */
 	CM_EVENT_REP, /* the peer accepted; mad: REP */
 	/*
-	 * passive side: the active side is ready; mad: RTU, or NULL if reported by cm_established()
-	 * or cm_first_request()
+	 * Passive side: the active side is ready; mad: RTU, or NULL if reported by cm_established()
+	 * or cm_first_request().
 	 */
 	CM_EVENT_ESTABLISHED,
 	/*
@@ -94,9 +92,7 @@ enum cm_event_type {
 	 */
 	CM_EVENT_REJECTED,
 	CM_EVENT_UNREACHABLE, /* no reply in time; mad NULL */
-	/*
-	 * mad: DREQ, DREP, or a REJ received instead; NULL: no reply to our DREQ in time
-	 */
+	/* mad: DREQ, DREP, or a REJ received instead; NULL: no reply to our DREQ in time */
 	CM_EVENT_DISCONNECTED,
 	CM_EVENT_TIMEWAIT_EXIT, /* end of timewait, only after DISCONNECTED; mad NULL */
 	CM_EVENT_SIDR_REQ,	/* as CM_EVENT_REQ; mad: SIDR_REQ */
@@ -114,9 +110,7 @@ struct cm_event {
 	enum cm_event_type type;
 	uint64_t now;
 	const struct mad *mad; /* valid during the call only; completely decoded */
-	/*
-	 * REQ, SIDR_REQ, SIDR_REP: path on which the MAD was received
-	 */
+	/* REQ, SIDR_REQ, SIDR_REP: path on which the MAD was received */
 	const struct cm_path *from;
 	struct cm_listener *listener; /* REQ, SIDR_REQ: listener of the request */
 };
@@ -142,7 +136,7 @@ struct cm_ops {
 	/*
 	 * Sets the message to send along path if this process exits without sending it: a DREQ, or
 	 * a copy of the REJ that was sent to the peer, because that may have been lost.  mad NULL
-	 * clears it. Set and clear calls alternate; the last call before released() is a clear.
+	 * clears it.  Set and clear calls alternate; the last call before released() is a clear.
 	 * May be NULL.
 	 */
 	void (*last_message)(void *owner, struct cm_conn *conn, const struct cm_path *path,
@@ -157,13 +151,9 @@ struct cm_ops {
 struct cm_config {
 	const struct cm_ops *ops; /* must outlive the cm */
 	void *owner;
-	/*
-	 * of this process, below CM_SLOTS: the upper bits of its communication ids
-	 */
+	/* Slot of this process, below CM_SLOTS: the upper bits of its communication ids. */
 	unsigned int slot;
-	/*
-	 * random start of the communication ids, so that restarted processes use other ids
-	 */
+	/* Random start of the communication ids, so that restarted processes use other ids. */
 	uint32_t id_start;
 	uint32_t quota; /* maximum number of unanswered requests per peer; 0: CM_QUOTA */
 };
@@ -204,8 +194,8 @@ struct cm_listen_param {
 	uint32_t families; /* bit set of enum cm_family */
 	bool any_address;  /* false: only requests for address */
 	/*
-	 * local address, compared with the destination in the IP CM header, or with the local GID
-	 * of the MAD if there is no such header
+	 * Local address, compared with the destination in the IP CM header, or with the local GID
+	 * of the MAD if there is no such header.
 	 */
 	uint8_t address[MAD_GID_BYTES];
 };
@@ -260,9 +250,7 @@ struct cm_connect_param {
 	uint8_t response_time;	/* time code: how long either side may take to reply */
 	uint8_t max_cm_retries; /* larger values are reduced to 15 */
 	uint8_t packet_life;	/* time code: maximum one-way delay */
-	/*
-	 * time code in the REQ: Local ACK Timeout of the peer's queue pair
-	 */
+	/* Time code in the REQ: Local ACK Timeout of the peer's queue pair. */
 	uint8_t ack_timeout;
 	const uint8_t *private_data;
 	size_t private_length; /* at most MAD_REQ_PRIVATE */
@@ -407,9 +395,7 @@ enum cm_verdict {
 	 * large for this path (REJ 26)
 	 */
 	CM_REFUSED_PATH,
-	/*
-	 * DREQ, REP or RTU for an unknown connection: answered by DREP, REJ 6
-	 */
+	/* DREQ, REP or RTU for an unknown connection: answered by DREP, REJ 6 */
 	CM_ANSWERED_UNKNOWN,
 	CM_VERDICTS,
 };

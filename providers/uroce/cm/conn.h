@@ -33,9 +33,7 @@ struct cm_conn {
 	struct cm_path path;
 	enum cm_state state;
 	enum cm_service service;
-	/*
-	 * type of the message last passed to ops->last_message: MAD_DREQ, MAD_REJ or 0
-	 */
+	/* Type of the message last passed to ops->last_message: MAD_DREQ, MAD_REJ or 0. */
 	uint16_t last_message;
 	bool active;
 	bool destroyed;

@@ -29,9 +29,7 @@
 #define MAD_DREP_PRIVATE 224
 #define MAD_SIDR_REQ_PRIVATE 216
 #define MAD_SIDR_REP_PRIVATE 136
-/*
- * length of the additional reject information, and of the information in a SIDR_REP
- */
+/* Length of the additional reject information, and of the information in a SIDR_REP. */
 #define MAD_ARI_BYTES 72
 
 /* First value of enum mad_attr, and number of values. */
@@ -239,9 +237,7 @@ void mad_encode(const struct mad *mad, uint8_t *bytes);
 struct mad_field {
 	uint16_t attr; /* message of this field; 0: the common header */
 	const char *name;
-	/*
-	 * offset in the message, which begins at byte MAD_HEADER_BYTES; for attr 0 in the MAD
-	 */
+	/* Offset in the message, which begins at byte MAD_HEADER_BYTES; for attr 0 in the MAD. */
 	uint16_t byte;
 	uint8_t bit;	 /* in that byte, 0 is the most significant */
 	uint16_t width;	 /* bits; above 64: a byte array */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * State machine of a connection, as a table: the effect of a message, a timer or a call in each
- * state. Documentation/connection-manager.md explains the differences from the Linux kernel's.
+ * state.  Documentation/connection-manager.md explains the differences from the Linux kernel's.
  */
 #ifndef UROCE_CM_STATE_H
 #define UROCE_CM_STATE_H
@@ -28,8 +28,8 @@ enum cm_input {
 	/* Timers. */
 	CM_IN_REPEAT, /* no reply yet */
 	/*
-	 * no reply in the maximum time; or end of the DREP delay, of timewait, or of the time to
-	 * keep a reply
+	 * No reply in the maximum time; or end of the DREP delay, of timewait, or of the time to
+	 * keep a reply.
 	 */
 	CM_IN_END,
 	/* Calls. */

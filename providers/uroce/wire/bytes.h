@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Big-endian numbers in wire bytes of any alignment: the only way in which this project reads or
- * writes them.  24-bit fields are read as 32 bits whose upper eight mean something else.
+ * Big-endian integers at any alignment.  All code of this project reads and writes them with these
+ * functions.  24-bit fields are read as 32 bits; the upper eight belong to another field.
  */
 #ifndef UROCE_WIRE_BYTES_H
 #define UROCE_WIRE_BYTES_H
@@ -52,7 +52,7 @@ static inline void wire_put_be64(uint8_t *bytes, uint64_t value)
 	memcpy(bytes, &value, sizeof(value));
 }
 
-/* The ICRC alone is little-endian. */
+/* Only the ICRC is little-endian. */
 static inline uint32_t wire_get_le32(const uint8_t *bytes)
 {
 	uint32_t value;

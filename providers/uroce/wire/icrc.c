@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The ICRC of a packet whose IP and UDP headers the kernel makes: they are reconstructed from the
- * path, with the masked fields all ones.
+ * ICRC of a packet whose IP and UDP headers are created by the kernel: they are reconstructed from
+ * the path, with the masked fields all ones.
  *
- * How wire_icrc_check() solves for the IPv4 identification.  Read bits as polynomials over GF(2),
- * P the CRC's polynomial.  Two messages of the same length whose difference is the polynomial d
- * (degree below 16) in the two identification bytes and zero elsewhere have CRCs that differ by d
- * * x^(8n + 32) mod P, where n bytes follow the identification.  x has an inverse modulo P, so the
- * CRC difference times x^-(8n + 32) is d itself; when that has a degree of 16 or more, no
- * identification makes the CRC right.
+ * How wire_icrc_check() solves for the IPv4 identification: read bits as polynomials over GF(2),
+ * and let P be the polynomial of the CRC.  If two messages of the same length differ by the
+ * polynomial d (degree below 16) in the two identification bytes and nowhere else, their CRCs
+ * differ by d * x^(8n + 32) mod P, where n is the number of bytes after the identification.  x has
+ * an inverse modulo P, so the CRC difference times x^-(8n + 32) is d.  If that has a degree of 16
+ * or more, no identification makes the CRC right.
  */
 #include <assert.h>
 #include <isa-l/crc.h>
@@ -35,42 +35,43 @@
 /* Next header UDP, masked hop limit; the payload length is in the upper half. */
 #define IPV6_LENGTH_WORD (PROTOCOL_UDP << 8 | 0xffu)
 #define UDP_MASKED_CHECKSUM 0xffffu
-/* FECN, BECN and the reserved bits beside them, in the BTH's second word. */
+/* FECN, BECN and the reserved bits next to them, in the second word of the BTH. */
 #define BTH_MASKED_BITS 0xff000000u
 
 /*
- * What a packet is put together in: ISA-L loads 16 bytes at a time, and a load that spans several
- * younger stores has to wait for all of them, so they are stored 16 bytes at a time too (9 ns
- * instead of 22 ns for an IPv4 BTH).
+ * Unit in which the input of the CRC is assembled.  ISA-L loads 16 bytes at a time, and a load that
+ * spans several recent stores must wait for all of them, so 16 bytes are stored at a time too.
  */
 typedef uint32_t block __attribute__((vector_size(16)));
 
 #define BLOCK_WORDS 4
 /*
- * The front of a packet, from the eight bytes 0xFF to the BTH less the word that has made the
- * register zero: four blocks with IPv6, five words less with IPv4.
+ * Front of a packet: the eight bytes 0xFF to the BTH, without the word that brings the CRC register
+ * to zero.  Four blocks with IPv6, five words less with IPv4.
  */
 #define FRONT_BLOCKS 4
 #define IPV4_LESS_WORDS 5
-#define FRONT_WORDS 13 /* of these blocks, without the BTH */
+#define FRONT_WORDS 13 /* words in these blocks before the BTH */
 
 /*
- * A CRC state that is a shift register of zeros: zero bytes leave it as it is, so blocks are filled
- * up in front.  (ISA-L inverts at start and end, so that a result is also the state to go on from.)
+ * CRC state with a shift register of zeros.  Zero bytes do not change it, so the first block can be
+ * padded with zeros at its start.  (ISA-L inverts at start and end, so a result is also the state
+ * to continue with.)
  */
 #define REGISTER_OF_ZEROS 0xffffffffu
 
 /*
- * From here on ISA-L uses 512-bit registers, and returns with their upper parts in use (2.30).
- * Until they are cleared every SSE instruction of this thread waits for what its register held
- * before, which is the end of the checksum of the last packet, and through that for memory: streams
- * of 64 KiB messages make 4.6 GB/s so, and 5.5 GB/s when they are cleared.
+ * Length from which ISA-L uses 512-bit registers and returns with their upper parts in use (2.30).
+ * Until those are cleared, each SSE instruction of this thread depends on the old contents of its
+ * register, that is on the end of the previous checksum and hence on memory: streams of 64 KiB
+ * messages are about 16 % slower without vzeroupper.
  */
 #define WIDE_REGISTERS_FROM 256
 
 /*
- * A call costs 13 ns and a block 2.6 ns, so what follows the BTH is copied behind it and takes part
- * in the same call: as long as ISA-L does not load 64 bytes at a time, which would span our stores.
+ * A call costs as much as five blocks, so what follows the BTH is copied behind it and included in
+ * the same call; but only below the length at which ISA-L loads 64 bytes at a time, which would
+ * span our stores.
  */
 #define MOST_BLOCKS (WIDE_REGISTERS_FROM / sizeof(block) - 1)
 #define MOST_WHOLE_BLOCKS (MOST_BLOCKS - FRONT_BLOCKS - 1)
@@ -86,7 +87,7 @@ static inline void clear_wide_registers(void)
 #endif
 }
 
-/* Four bytes in the order in which they stand. */
+/* Four bytes in memory order. */
 static inline uint32_t word(const uint8_t *at)
 {
 	uint32_t value;
@@ -95,7 +96,7 @@ static inline uint32_t word(const uint8_t *at)
 	return value;
 }
 
-/* The BTH and all in front of it; with IPv4 the first words stay as they are, zero. */
+/* Writes the front and the BTH; with IPv4 the first five words are not written. */
 static inline __attribute__((always_inline)) void
 make_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip_id,
 	   uint32_t udp_payload_length, const uint8_t *bth)
@@ -128,9 +129,9 @@ make_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip
 }
 
 /*
- * What the front and so many words of rest as do not fill a block (extra) make, at the end of as
- * many blocks as are needed; the first that is needed is returned.  Inline, because only with
- * constant numbers of words is every word where it belongs without having been stored before.
+ * Writes the front, and as many words after the BTH (extra) as do not fill a block, right-aligned
+ * in FRONT_BLOCKS + 1 blocks.  Returns the first block used.  Inlined with constant ipv6 and extra,
+ * so that the words go directly to their blocks and not through memory.
  */
 static inline __attribute__((always_inline)) block *
 begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip_id,
@@ -139,7 +140,7 @@ begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip
 	const unsigned int empty =
 		(BLOCK_WORDS - extra + (ipv6 ? 0 : IPV4_LESS_WORDS)) / BLOCK_WORDS;
 	const uint8_t *rest = header + WIRE_BTH_BYTES;
-	/* A block of zeros, the front, and the words of rest. */
+	/* One block of zeros, the front, and the extra words. */
 	uint32_t words[BLOCK_WORDS * (FRONT_BLOCKS + 2)] = { 0 };
 
 	make_front(words + BLOCK_WORDS, path, ipv6, ip_id, udp_payload_length, header);
@@ -162,7 +163,7 @@ begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip
 	return blocks + empty;
 }
 
-/* What does not go with the front in one call. */
+/* Headers that do not fit into one call with the front. */
 static __attribute__((noinline)) uint32_t begin_in_two(const struct wire_path *path, uint16_t ip_id,
 						       uint32_t udp_payload_length,
 						       const uint8_t *header, size_t header_length)
@@ -173,8 +174,8 @@ static __attribute__((noinline)) uint32_t begin_in_two(const struct wire_path *p
 }
 
 /*
- * rule S14.  The register starts as all ones, and four of the eight bytes 0xFF in front make it all
- * zeros: so it starts there and covers only the other four.
+ * rule S14.  The CRC register starts as all ones, and four of the eight bytes 0xFF make it zero: so
+ * the computation starts there and covers only the other four.
  */
 uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t udp_payload_length,
 			 const uint8_t *header, size_t header_length)
@@ -213,20 +214,23 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 			       (uint64_t)((const uint8_t *)end - (const uint8_t *)first));
 }
 
-/* ---- short packets on a path that is known ---- */
+/* ---- short packets on a path with precomputed ICRC ---- */
 
 /*
- * A CRC is linear: the register behind the headers outside a packet is that of a packet of the
- * least length with identification 0, plus (exclusive or) what the differences in the length fields
- * make of it, plus what the identification does.  The first is remembered for each path, the others
- * stand in tables.  To begin a CRC with such a register is to begin with zeros and to add it to the
- * first four bytes.
+ * CRC is linear: the register after the headers outside a packet is that of a packet of minimum
+ * length with identification 0, XOR the effect of the difference in the length fields, XOR the
+ * effect of the identification.  The first is stored in each path, the others are in tables.
+ * Starting a CRC with such a register is the same as starting with zeros and XORing it to the first
+ * four bytes.
  */
 #define SHORT_LEAST 16
 #define SHORT_MOST 96
 #define SHORT_LENGTHS ((SHORT_MOST - SHORT_LEAST) / 4 + 1)
 
-/* What a byte makes of the register so many bytes later: the sum over its bits, lowest first. */
+/*
+ * BEFORE_N(byte): effect on the register of a byte that is followed by N bytes, as the sum over its
+ * bits, lowest first.
+ */
 #define SUM(byte, b0, b1, b2, b3, b4, b5, b6, b7)                                                \
 	(((byte)&1 ? b0 : 0) ^ ((byte)&2 ? b1 : 0) ^ ((byte)&4 ? b2 : 0) ^ ((byte)&8 ? b3 : 0) ^ \
 	 ((byte)&16 ? b4 : 0) ^ ((byte)&32 ? b5 : 0) ^ ((byte)&64 ? b6 : 0) ^                    \
@@ -247,7 +251,7 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 	SUM(byte, 0x4713f6fbu, 0x8e27edf6u, 0xc73eddadu, 0x550cbd1bu, 0xaa197a36u, 0x8f43f22du, \
 	    0xc5f6e21bu, 0x509cc277u)
 
-/* The two lengths, of which all upper bytes are 0: of UDP's and IPv4's or IPv6's header. */
+/* Effect of both length fields (UDP, and IPv4 or IPv6), of which all upper bytes are 0. */
 #define OF_LENGTH_4(udp) (BEFORE_2(udp) ^ BEFORE_24((udp) + IPV4_BYTES))
 #define OF_LENGTH_6(udp) (BEFORE_2(udp) ^ BEFORE_42(udp))
 #define LENGTH_4(length) OF_LENGTH_4((length) + UDP_BYTES) ^ OF_LENGTH_4(SHORT_LEAST + UDP_BYTES)
@@ -276,7 +280,7 @@ static const uint32_t of_lengths[2][SHORT_LENGTHS] = { ALL_LENGTHS(LENGTH_4),
 			SIXTY_FOUR_BYTES(BEFORE, 128), SIXTY_FOUR_BYTES(BEFORE, 192) \
 	}
 
-/* The lower byte of the identification, and the upper one, which seldom changes. */
+/* Effect of the lower and of the upper byte of the identification. */
 static const uint32_t of_identification[2][256] = { ALL_BYTES(BEFORE_22), ALL_BYTES(BEFORE_23) };
 
 void wire_icrc_precompute(struct wire_path *path)
@@ -290,7 +294,10 @@ void wire_icrc_precompute(struct wire_path *path)
 				       (FRONT_WORDS - from) * sizeof(front[0]));
 }
 
-/* Is it one of these?  One path in 2^32 is never known, and nothing is wrong with that. */
+/*
+ * Returns true for a short packet on a path with precomputed ICRC.  The value of one path in 2^32
+ * is 0 and so not recognised, which only makes that path slower.
+ */
 static inline bool is_short(const struct wire_path *path, size_t length)
 {
 	return path->known && length % 4 == 0 && length - SHORT_LEAST <= SHORT_MOST - SHORT_LEAST;
@@ -314,7 +321,7 @@ static inline block load(const uint8_t *from)
 	return value;
 }
 
-/* The same of one block: each ACK is that, and what carries no more than it does. */
+/* short_icrc() for packets of one block, such as ACKs, and SENDs of at most four bytes. */
 #define SHORTEST (sizeof(block) + WIRE_ICRC_BYTES)
 static inline __attribute__((always_inline)) uint32_t
 shortest_icrc(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet)
@@ -326,7 +333,7 @@ shortest_icrc(const struct wire_path *path, uint16_t ip_id, const uint8_t *packe
 	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)&one, sizeof(one));
 }
 
-/* As wire_icrc_begin() for all that the ICRC covers: blocks that are filled up in front again. */
+/* ICRC of a short packet, in blocks padded at the start as in wire_icrc_begin(). */
 static __attribute__((noinline)) uint32_t short_icrc(const struct wire_path *path, uint16_t ip_id,
 						     const uint8_t *packet, size_t length)
 {
@@ -394,24 +401,24 @@ inline void wire_icrc_put(const struct wire_path *path, uint16_t ip_id, uint8_t 
 	wire_icrc_finish(icrc_of(path, ip_id, packet, length), packet + covered);
 }
 
-/* As in the CRC, bits of polynomials are reflected: bit 31 is x^0. */
+/* As in the CRC, the bits of polynomials are reflected: bit 31 is x^0. */
 static inline uint32_t times_x(uint32_t a)
 {
-	/* All ones or all zeros instead of a branch that cannot be predicted. */
+	/* All ones or all zeros, to avoid an unpredictable branch. */
 	return (a >> 1) ^ (0xedb88320u & (0u - (a & 1)));
 }
 
-/* The product of two polynomials modulo P, four bits of the first at a time. */
+/* Product of two polynomials modulo P, four bits of a at a time. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
-	/* What is shifted out by four makes of the rest. */
+	/* Remainder of the four bits that are shifted out. */
 	static const uint32_t shifted_out[16] = {
 		0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
 		0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
 		0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
 	};
 	const uint32_t x1 = times_x(b), x2 = times_x(x1), x3 = times_x(x2);
-	/* b times the polynomial of each four bits, the uppermost of which is x^0. */
+	/* Product of b and the polynomial of each four bits, the uppermost of which is x^0. */
 	const uint32_t multiples[16] = {
 		0, x3,	   x2,	   x2 ^ x3,	x1,	x1 ^ x3,     x1 ^ x2,	  x1 ^ x2 ^ x3,
 		b, b ^ x3, b ^ x2, b ^ x2 ^ x3, b ^ x1, b ^ x1 ^ x3, b ^ x1 ^ x2, b ^ x1 ^ x2 ^ x3,
@@ -423,10 +430,10 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* Take back n zero bytes: state * x^-8n mod P, n below 2^16. */
+/* Removes n zero bytes from the end: returns state * x^-8n mod P.  n < 2^16. */
 static uint32_t unshift(uint32_t state, uint32_t n)
 {
-	/* x^(-8 * d * 16^k) mod P, of the digit d of n at place k. */
+	/* x^(-8 * d * 16^k) mod P for digit d of n at place k. */
 	static const uint32_t powers[4][16] = {
 		{ 0x80000000, 0x6567cb95, 0xd7125358, 0x1f81b6e1, 0x5b358fd3, 0xeb21cebf,
 		  0x2ff880c5, 0x97fc423c, 0x2e9bb40b, 0x2fb98a7d, 0xd6f6fa3c, 0x2059d4a0,
@@ -448,14 +455,17 @@ static uint32_t unshift(uint32_t state, uint32_t n)
 	return state;
 }
 
-/* The ICRC differs by so much: is there an identification that makes it right? */
+/* Finds the identification that changes the ICRC by difference, if there is one. */
 static __attribute__((noinline)) enum wire_icrc_verdict solve(uint32_t difference, size_t covered,
 							      uint16_t *ip_id)
 {
 	uint32_t after_id = (uint32_t)(IPV4_AFTER_ID + UDP_BYTES + covered);
 
 	difference = unshift(difference, after_id + 4);
-	/* Bits 16..23 hold the first byte of d, 24..31 the second; the others are x^16 and up. */
+	/*
+	 * Bits 16..23 are the first byte of d, bits 24..31 the second; the others are x^16 and
+	 * above.
+	 */
 	if (difference & 0xffff)
 		return WIRE_ICRC_WRONG;
 	*ip_id ^= (uint16_t)(difference >> 24 | (difference >> 8 & 0xff00));

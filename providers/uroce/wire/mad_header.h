@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What is the same in all management datagrams (MADs) of the connection manager: size, queue pair,
- * the first bytes, and the attribute id that tells one message from another (IBA volume 1, 13.4
- * and chapter 12).  What else a message says is in cm/mad.h.
+ * Common part of all management datagrams (MADs) of the connection manager: size, queue pair,
+ * header, and attribute ids (IBA volume 1, 13.4 and chapter 12).  The messages themselves are in
+ * cm/mad.h.
  */
 #ifndef UROCE_WIRE_MAD_HEADER_H
 #define UROCE_WIRE_MAD_HEADER_H
@@ -13,7 +13,7 @@
 #define MAD_QPN 1
 #define MAD_QKEY 0x80010000u
 
-/* Positions in the header, and what the connection manager's messages have there. */
+/* Offsets in the header, and the values in messages of the connection manager. */
 enum mad_header_byte {
 	MAD_AT_BASE_VERSION = 0,
 	MAD_AT_CLASS = 1,
@@ -26,7 +26,7 @@ enum mad_header_byte {
 #define MAD_CLASS_VERSION 2
 #define MAD_METHOD_SEND 3
 
-/* Attribute ids: what a MAD of the connection manager's class is. */
+/* Attribute ids of the connection manager's class. */
 enum mad_attr {
 	MAD_REQ = 0x10,
 	MAD_MRA = 0x11,
@@ -37,7 +37,7 @@ enum mad_attr {
 	MAD_DREP = 0x16,
 	MAD_SIDR_REQ = 0x17,
 	MAD_SIDR_REP = 0x18,
-	MAD_LAP = 0x19, /* path migration: recognised, and dropped as the kernel does on RoCE */
+	MAD_LAP = 0x19, /* path migration: recognised and dropped, as by the Linux kernel on RoCE */
 	MAD_APR = 0x1a,
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The opcode rows, and the table by opcode that the compiler makes of them.  Rows are grouped by
- * the services that have them.  RESYNC belongs to the RD service alone, which is not offered, so
- * it has no row; FLUSH and ATOMIC WRITE exist on RC only.
+ * The rows of the opcode table, and the tables indexed by opcode that are generated from them.
+ * Rows are grouped by the services that have them.  There is no row for RESYNC, which only RD has;
+ * FLUSH and ATOMIC WRITE exist on RC only.
  */
 #include <stddef.h>
 
@@ -65,14 +65,14 @@
 	DATAGRAM_ROWS(X, XRC) UNRELIABLE_ROWS(X, XRC) RELIABLE_ROWS(X, XRC)
 /* clang-format on */
 
-/* What a service puts in front of a row's own headers; XRC does so in requests only. */
+/* Headers that a service adds before those of the row; XRC adds one in requests only. */
 #define RC_ADDS(family) NO_HEADER
 #define UC_ADDS(family) NO_HEADER
 #define UD_ADDS(family) WIRE_HAS_DETH
 #define XRC_ADDS(family) \
 	(WIRE_FAMILY_##family < WIRE_FAMILY_READ_RESPONSE ? WIRE_HAS_XRCETH : NO_HEADER)
 
-/* The bytes that an extension header adds to a packet with this set. */
+/* Number of bytes that a header adds if set contains it. */
 #define PART(set, header, bytes) (((set) & (WIRE_HAS_##header)) ? (bytes) : 0)
 #define HEADER_BYTES(set)                                                                  \
 	(WIRE_BTH_BYTES + PART(set, XRCETH, 4) + PART(set, DETH, 8) + PART(set, FETH, 4) + \
@@ -164,7 +164,7 @@ bool wire_op_is_response(uint8_t opcode)
 	return wire_op_facts[opcode].family >= WIRE_FAMILY_READ_RESPONSE;
 }
 
-/* rule S5: a message, once begun, continues in its own service and family until its last packet. */
+/* rule S5: a message continues in the same service and family until its last packet. */
 bool wire_op_may_follow(int previous, uint8_t next)
 {
 	const struct wire_op_facts *to = &wire_op_facts[next];

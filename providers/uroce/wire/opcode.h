@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * BTH opcodes: service in bits 7..5, operation in bits 4..0.  One table row per operation holds
- * its family, its position in the message and its extension headers; every rule about opcodes
- * follows from those (IBA volume 1, tables "OpCode field" and "packet fields").
+ * BTH opcodes: service in bits 7..5, operation in bits 4..0.  A table has one row per operation,
+ * with its family, its position in the message and its extension headers.  All functions about
+ * opcodes use that table (IBA volume 1, tables "OpCode field" and "packet fields").
  */
 #ifndef UROCE_WIRE_OPCODE_H
 #define UROCE_WIRE_OPCODE_H
@@ -13,7 +13,10 @@
 #define WIRE_SERVICE_MASK 0xe0
 #define WIRE_OPERATION_MASK 0x1f
 
-/* The two halves of an opcode: of one type, as compilers mind when bits of two are joined. */
+/*
+ * Services and operations.  One type for both, because compilers warn if constants of two enums are
+ * combined by |.
+ */
 enum wire_opcode {
 	/* Services. */
 	WIRE_RC = 0x00,
@@ -50,12 +53,12 @@ enum wire_opcode {
 	WIRE_ATOMIC_WRITE = 0x1d,
 };
 
-/* A congestion notification packet (CNP, annex A17): neither request nor response. */
+/* Congestion notification packet (CNP, annex A17): neither request nor response. */
 #define WIRE_CNP_OPCODE (WIRE_CNP | 0x01)
 
-/* What kind of message a packet belongs to. */
+/* Kind of message that a packet belongs to. */
 enum wire_family {
-	WIRE_FAMILY_NONE, /* the opcode is not one of ours */
+	WIRE_FAMILY_NONE, /* undefined opcode, or CNP */
 	WIRE_FAMILY_SEND,
 	WIRE_FAMILY_WRITE,
 	WIRE_FAMILY_READ,
@@ -74,7 +77,7 @@ enum wire_position {
 	WIRE_LAST = 8,
 };
 
-/* Extension headers, in the order in which they stand in a packet; but FETH stands before RETH. */
+/* Extension headers, in packet order, except that FETH precedes RETH. */
 enum wire_header {
 	WIRE_HAS_XRCETH = 0x001,
 	WIRE_HAS_DETH = 0x002,
@@ -86,7 +89,7 @@ enum wire_header {
 	WIRE_HAS_IETH = 0x080,
 	WIRE_HAS_FETH = 0x100,
 	WIRE_HAS_PAYLOAD = 0x200,
-	WIRE_HAS_EXTENSIONS = 0x1ff, /* any header behind the BTH */
+	WIRE_HAS_EXTENSIONS = 0x1ff, /* any header after the BTH */
 };
 
 struct wire_op_info {
@@ -96,31 +99,33 @@ struct wire_op_info {
 	uint16_t headers; /* set of enum wire_header, for RC; UD adds DETH, XRC requests XRCETH */
 };
 
-/* The row of an opcode (all 8 bits), or NULL when the opcode is not defined for its service. */
+/*
+ * Returns the row of an opcode (all 8 bits), or NULL if the opcode is not defined for its service.
+ */
 const struct wire_op_info *wire_op_info(uint8_t opcode);
 
-/* The same of an opcode that is defined. */
+/* Return a field of the row; the opcode must be defined. */
 enum wire_family wire_op_family(uint8_t opcode);
 enum wire_position wire_op_position(uint8_t opcode);
 
-/* The extension headers that a packet of this opcode carries; 0 when undefined. */
+/* Returns the extension headers of a packet with this opcode; 0 if undefined. */
 uint16_t wire_op_headers(uint8_t opcode);
 
 /*
- * Bytes of BTH plus all extension headers, for a CNP with its 16 reserved bytes; 0 when the opcode
- * is undefined.
+ * Returns the number of bytes of BTH and extension headers, for a CNP with its 16 reserved bytes; 0
+ * if the opcode is undefined.
  */
 unsigned int wire_op_header_length(uint8_t opcode);
 
-/* "RC SEND_FIRST" and so on; "unknown" when undefined.  For tools and tests. */
+/* Returns a name such as "RC SEND_FIRST", or "unknown" if undefined.  For tools and tests. */
 const char *wire_op_name(uint8_t opcode);
 
 bool wire_op_is_request(uint8_t opcode);
 bool wire_op_is_response(uint8_t opcode);
 
 /*
- * May a request packet of opcode next directly follow one of opcode previous (rule S5)?
- * previous is -1 when no message is under way.
+ * Returns true if a request packet with opcode next may directly follow one with opcode previous
+ * (rule S5).  previous is -1 if no message is in progress.
  */
 bool wire_op_may_follow(int previous, uint8_t next);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Wire bytes to structure and back.  Both directions walk the extension headers in the order in
- * which they stand in a packet, one test of a bit for each; the length of all of them together
- * was checked once, by the opcode's table entry.
+ * Conversion between packets and struct wire_packet.  Both directions go through the extension
+ * headers in packet order and test one bit for each; the table entry of the opcode has their total
+ * length, which is checked once.
  */
 #include <assert.h>
 
@@ -10,7 +10,7 @@
 #include "opcode_table.h"
 #include "packet.h"
 
-/* BTH byte 1, besides what packet.h names */
+/* BTH byte 1, other fields than in packet.h. */
 #define BTH_PAD_MASK 0x03
 #define BTH_TVER_MASK 0x0f
 #define BTH_CONGESTION (WIRE_FECN | WIRE_BECN)
@@ -24,7 +24,7 @@
 #define IMMDT_BYTES 4
 #define IETH_BYTES 4
 
-/* Most packets have a RETH, an AETH or neither; the headers around these are rare. */
+/* Most packets have a RETH, an AETH or neither; the headers before and after these are rare. */
 #define IN_FRONT_OF_RETH (WIRE_HAS_XRCETH | WIRE_HAS_DETH | WIRE_HAS_FETH)
 #define BEHIND_AETH (WIRE_HAS_ATOMICACKETH | WIRE_HAS_IMMDT | WIRE_HAS_IETH)
 
@@ -46,7 +46,7 @@ const char *wire_error_name(enum wire_error error)
 	return names[error];
 }
 
-/* opcode and flags are the first two bytes, which are not to be read again. */
+/* opcode and flags are the first two bytes, which must not be read again. */
 static void parse_bth(const uint8_t *at, uint8_t opcode, uint8_t flags, struct wire_packet *packet)
 {
 	uint32_t second = wire_get_be32(at + 4);
@@ -64,7 +64,7 @@ static void parse_bth(const uint8_t *at, uint8_t opcode, uint8_t flags, struct w
 	packet->psn = third & WIRE_24BIT_MASK;
 }
 
-/* The caller has made sure that all the headers are there. */
+/* The caller has checked that all headers are in the packet. */
 static void parse_extensions(const uint8_t *at, unsigned int headers, struct wire_packet *packet)
 {
 	uint32_t word;
@@ -122,7 +122,7 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 /* rule S1, S15 */
 inline enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_packet *packet)
 {
-	/* The peer may be able to write there: what lengths follow from is read once. */
+	/* The peer may be able to modify the bytes: those that determine lengths are read once. */
 	const volatile uint8_t *first = bytes;
 	const struct wire_op_facts *facts;
 	uint8_t opcode, flags;
