@@ -5,17 +5,17 @@
 
 #include "conn.h"
 
-static bool legal(const struct cm_conn *conn, enum cm_input input)
+static bool call_is_legal(const struct cm_conn *conn, enum cm_input input)
 {
 	return !conn->destroyed && cm_step_of(conn->state, input) != NULL;
 }
 
-static bool good_data(const uint8_t *data, size_t length, size_t room)
+static bool private_data_is_valid(const uint8_t *data, size_t length, size_t room)
 {
 	return length <= room && (data || length == 0);
 }
 
-static void copy(uint8_t *to, const uint8_t *from, size_t length)
+static void copy_bytes(uint8_t *to, const uint8_t *from, size_t length)
 {
 	if (length > 0)
 		memcpy(to, from, length);
@@ -24,18 +24,18 @@ static void copy(uint8_t *to, const uint8_t *from, size_t length)
 enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_connect_param *param,
 			  uint64_t now)
 {
-	if (!legal(conn, CM_IN_CONNECT))
+	if (!call_is_legal(conn, CM_IN_CONNECT))
 		return CM_BAD_STATE;
 	if ((unsigned int)param->service >= CM_UD || param->ca_guid == 0 ||
 	    param->path.device == CM_ANY_DEVICE ||
-	    !good_data(param->private_data, param->private_length, MAD_REQ_PRIVATE))
+	    !private_data_is_valid(param->private_data, param->private_length, MAD_REQ_PRIVATE))
 		return CM_BAD_ARGUMENT;
-	cm_give_id(cm, conn);
+	cm_assign_id(cm, conn);
 	conn->path = param->path;
 	conn->service = param->service;
 	conn->active = true;
-	conn->stale_repeated = false;
-	cm_know_local_qp(cm, conn, param->qpn);
+	conn->stale_retried = false;
+	cm_set_local_qp(cm, conn, param->qpn);
 	conn->remote_qpn = 0;
 	conn->guid = param->ca_guid;
 	conn->remote_guid = 0;
@@ -45,7 +45,7 @@ enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_c
 	conn->resent = 0;
 	conn->flow_control = param->flow_control;
 	conn->peer_flow_control = false;
-	conn->credits_missed = false;
+	conn->no_credits_reported = false;
 	conn->private_length = (uint32_t)param->private_length;
 	conn->peer_private_length = 0;
 	conn->rq_psn = param->starting_psn & 0xffffff;
@@ -53,42 +53,42 @@ enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_c
 	conn->retry_count = param->retry_count < 7 ? param->retry_count : 7;
 	conn->packet_life = param->packet_life;
 	conn->ack_timeout = param->ack_timeout;
-	cm_compose_req(conn, param, &conn->kept);
-	conn->peer_rnr_retry = conn->kept.req.rnr_retry;
+	cm_build_req(conn, param, &conn->last_mad);
+	conn->peer_rnr_retry = conn->last_mad.req.rnr_retry;
 	cm_timing_set(&conn->timing, param->response_time, param->packet_life,
-		      conn->kept.req.max_cm_retries);
-	return cm_take_call(cm, conn, CM_IN_CONNECT, now);
+		      conn->last_mad.req.max_cm_retries);
+	return cm_apply_call(cm, conn, CM_IN_CONNECT, now);
 }
 
 enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_accept_param *param,
 			 uint64_t now)
 {
-	if (!legal(conn, CM_IN_ACCEPT))
+	if (!call_is_legal(conn, CM_IN_ACCEPT))
 		return CM_BAD_STATE;
 	if (param->ca_guid == 0 ||
-	    !good_data(param->private_data, param->private_length, MAD_REP_PRIVATE))
+	    !private_data_is_valid(param->private_data, param->private_length, MAD_REP_PRIVATE))
 		return CM_BAD_ARGUMENT;
-	cm_know_local_qp(cm, conn, param->qpn);
+	cm_set_local_qp(cm, conn, param->qpn);
 	conn->guid = param->ca_guid;
 	conn->flow_control = param->flow_control;
 	conn->rq_psn = param->starting_psn & 0xffffff;
 	conn->private_length = (uint32_t)param->private_length;
 	conn->max_rd_atomic = param->initiator_depth;
 	conn->max_dest_rd_atomic = param->responder_resources;
-	cm_compose_rep(conn, param, &conn->kept);
-	return cm_take_call(cm, conn, CM_IN_ACCEPT, now);
+	cm_build_rep(conn, param, &conn->last_mad);
+	return cm_apply_call(cm, conn, CM_IN_ACCEPT, now);
 }
 
 enum cm_result cm_rtu(struct cm *cm, struct cm_conn *conn, const uint8_t *private_data,
 		      size_t length, uint64_t now)
 {
-	if (!legal(conn, CM_IN_READY))
+	if (!call_is_legal(conn, CM_IN_SEND_RTU))
 		return CM_BAD_STATE;
-	if (!good_data(private_data, length, MAD_RTU_PRIVATE))
+	if (!private_data_is_valid(private_data, length, MAD_RTU_PRIVATE))
 		return CM_BAD_ARGUMENT;
-	cm_compose_rtu(conn, &conn->kept);
-	copy(conn->kept.rtu.private_data, private_data, length);
-	return cm_take_call(cm, conn, CM_IN_READY, now);
+	cm_build_rtu(conn, &conn->last_mad);
+	copy_bytes(conn->last_mad.rtu.private_data, private_data, length);
+	return cm_apply_call(cm, conn, CM_IN_SEND_RTU, now);
 }
 
 enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_reject_param *param,
@@ -97,31 +97,31 @@ enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_re
 	bool datagram = conn->service == CM_UD;
 	uint8_t *data;
 
-	if (!legal(conn, CM_IN_REJECT))
+	if (!call_is_legal(conn, CM_IN_REJECT))
 		return CM_BAD_STATE;
-	if (!good_data(param->private_data, param->private_length,
-		       datagram ? MAD_SIDR_REP_PRIVATE : MAD_REJ_PRIVATE) ||
-	    !good_data(param->ari, param->ari_length, MAD_ARI_BYTES))
+	if (!private_data_is_valid(param->private_data, param->private_length,
+				   datagram ? MAD_SIDR_REP_PRIVATE : MAD_REJ_PRIVATE) ||
+	    !private_data_is_valid(param->ari, param->ari_length, MAD_ARI_BYTES))
 		return CM_BAD_ARGUMENT;
 	if (datagram) {
-		cm_compose_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id,
-				    MAD_SIDR_REJECT, &conn->kept);
-		data = conn->kept.sidr_rep.private_data;
+		cm_build_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id,
+				  MAD_SIDR_REJECT, &conn->last_mad);
+		data = conn->last_mad.sidr_rep.private_data;
 	} else {
-		cm_compose_rej(conn, param->reason, &conn->kept);
-		conn->kept.rej.ari_length = (uint8_t)param->ari_length;
-		copy(conn->kept.rej.ari, param->ari, param->ari_length);
-		data = conn->kept.rej.private_data;
+		cm_build_rej(conn, param->reason, &conn->last_mad);
+		conn->last_mad.rej.ari_length = (uint8_t)param->ari_length;
+		copy_bytes(conn->last_mad.rej.ari, param->ari, param->ari_length);
+		data = conn->last_mad.rej.private_data;
 	}
-	copy(data, param->private_data, param->private_length);
-	return cm_take_call(cm, conn, CM_IN_REJECT, now);
+	copy_bytes(data, param->private_data, param->private_length);
+	return cm_apply_call(cm, conn, CM_IN_REJECT, now);
 }
 
 enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	if (!legal(conn, CM_IN_ESTABLISHED))
+	if (!call_is_legal(conn, CM_IN_ESTABLISHED))
 		return CM_BAD_STATE;
-	return cm_take_call(cm, conn, CM_IN_ESTABLISHED, now);
+	return cm_apply_call(cm, conn, CM_IN_ESTABLISHED, now);
 }
 
 enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now)
@@ -138,10 +138,10 @@ bool cm_credits_hidden(struct cm *cm, uint32_t qpn)
 	struct cm_conn *conn = cm_find_local_qp(cm, qpn);
 
 	for (; conn; conn = cm_next_local_qp(conn)) {
-		if (!conn->peer_flow_control || conn->credits_missed ||
+		if (!conn->peer_flow_control || conn->no_credits_reported ||
 		    conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
 			continue;
-		conn->credits_missed = true;
+		conn->no_credits_reported = true;
 		return true;
 	}
 	return false;
@@ -149,20 +149,20 @@ bool cm_credits_hidden(struct cm *cm, uint32_t qpn)
 
 enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	if (!legal(conn, CM_IN_DISCONNECT))
+	if (!call_is_legal(conn, CM_IN_DISCONNECT))
 		return CM_BAD_STATE;
-	return cm_take_call(cm, conn, CM_IN_DISCONNECT, now);
+	return cm_apply_call(cm, conn, CM_IN_DISCONNECT, now);
 }
 
 /*
  * Shortens the repetition of a pending DREQ to CM_FAREWELL_NS, because no caller waits for its DREP
  * any more.  A DREQ that is still queued by the request limit is sent now.
  */
-static void shorten_farewell(struct cm *cm, struct cm_conn *conn, uint64_t now)
+static void shorten_dreq_repetition(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	if (conn->in_quota.how == QUOTA_WAITS) {
-		cm_quota_leave(&cm->quota, &conn->in_quota);
-		cm_begin(cm, conn, now);
+	if (conn->req_limit.state == REQ_LIMIT_QUEUED) {
+		cm_req_limit_remove(&cm->quota, &conn->req_limit);
+		cm_send_first(cm, conn, now);
 		return;
 	}
 	if (conn->timing.give_up_at > now + CM_FAREWELL_NS)
@@ -172,11 +172,11 @@ static void shorten_farewell(struct cm *cm, struct cm_conn *conn, uint64_t now)
 
 void cm_destroy(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	const struct cm_cause cause = { .now = now };
+	const struct cm_trigger trigger = { .now = now };
 
 	assert(!conn->destroyed);
 	conn->destroyed = true;
 	if (conn->state == CM_DREQ_SENT)
-		shorten_farewell(cm, conn, now);
-	cm_take(cm, conn, cm_step_of(conn->state, CM_IN_DESTROY), &cause);
+		shorten_dreq_repetition(cm, conn, now);
+	cm_apply(cm, conn, cm_step_of(conn->state, CM_IN_DESTROY), &trigger);
 }

@@ -5,8 +5,8 @@
 
 #include "conn.h"
 
-#define COUNT_BITS (32 - CM_SLOT_BITS)
-#define COUNT_MASK ((1u << COUNT_BITS) - 1)
+#define ID_NUMBER_BITS (32 - CM_SLOT_BITS)
+#define ID_NUMBER_MASK ((1u << ID_NUMBER_BITS) - 1)
 
 #define CONN_OF(node, member) \
 	((node) ? (struct cm_conn *)((char *)(node)-offsetof(struct cm_conn, member)) : NULL)
@@ -28,7 +28,7 @@ struct cm *cm_init(void *memory, const struct cm_config *config)
 	assert(config->slot < CM_SLOTS);
 	memset(cm, 0, sizeof(*cm));
 	cm->config = *config;
-	cm->next_id = config->id_start & COUNT_MASK;
+	cm->next_id = config->id_start & ID_NUMBER_MASK;
 	cm->quota.limit = config->quota > 0 ? config->quota : CM_QUOTA;
 	return cm;
 }
@@ -41,7 +41,7 @@ struct cm_conn *cm_conn_init(struct cm *cm, void *memory, void *user)
 	conn->user = user;
 	conn->next = cm->conns;
 	if (conn->next)
-		conn->next->before = conn;
+		conn->next->prev = conn;
 	cm->conns = conn;
 	return conn;
 }
@@ -55,14 +55,14 @@ void *cm_conn_user(const struct cm_conn *conn)
  * Ids are assigned cyclically, so that an id is not reused soon.  0 is skipped: the Linux kernel
  * uses it for "unknown".
  */
-void cm_give_id(struct cm *cm, struct cm_conn *conn)
+void cm_assign_id(struct cm *cm, struct cm_conn *conn)
 {
 	uint32_t id;
 
 	cm_table_remove(&cm->by_local_id, &conn->by_local_id);
 	do {
-		id = cm->config.slot << COUNT_BITS | cm->next_id;
-		cm->next_id = (cm->next_id + 1) & COUNT_MASK;
+		id = cm->config.slot << ID_NUMBER_BITS | cm->next_id;
+		cm->next_id = (cm->next_id + 1) & ID_NUMBER_MASK;
 	} while (id == 0 || cm_table_find(&cm->by_local_id, 0, id));
 	conn->local_id = id;
 	cm_table_insert(&cm->by_local_id, &conn->by_local_id, 0, id);
@@ -100,14 +100,14 @@ struct cm_conn *cm_next_local_qp(const struct cm_conn *conn)
 	return CONN_OF(cm_table_next(&conn->by_local_qp), by_local_qp);
 }
 
-void cm_know_local_qp(struct cm *cm, struct cm_conn *conn, uint32_t qpn)
+void cm_set_local_qp(struct cm *cm, struct cm_conn *conn, uint32_t qpn)
 {
 	conn->local_qpn = qpn & 0xffffff;
 	cm_table_remove(&cm->by_local_qp, &conn->by_local_qp);
 	cm_table_insert(&cm->by_local_qp, &conn->by_local_qp, 0, conn->local_qpn);
 }
 
-void cm_know_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn)
+void cm_set_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn)
 {
 	conn->remote_guid = guid;
 	conn->remote_id = id;
@@ -116,12 +116,12 @@ void cm_know_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t i
 	cm_table_insert(&cm->by_remote_qp, &conn->by_remote_qp, guid, qpn);
 }
 
-void cm_free_qp(struct cm *cm, struct cm_conn *conn)
+void cm_unlink_remote_qp(struct cm *cm, struct cm_conn *conn)
 {
 	cm_table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
 }
 
-void cm_forget(struct cm *cm, struct cm_conn *conn)
+void cm_unlink(struct cm *cm, struct cm_conn *conn)
 {
 	cm_table_remove(&cm->by_local_id, &conn->by_local_id);
 	cm_table_remove(&cm->by_remote_id, &conn->by_remote_id);
@@ -136,13 +136,13 @@ void cm_forget(struct cm *cm, struct cm_conn *conn)
 void cm_release(struct cm *cm, struct cm_conn *conn)
 {
 	assert(conn->destroyed && conn->state == CM_IDLE);
-	assert(conn->in_quota.how == QUOTA_OUT);
-	if (conn->before)
-		conn->before->next = conn->next;
+	assert(conn->req_limit.state == REQ_LIMIT_NONE);
+	if (conn->prev)
+		conn->prev->next = conn->next;
 	else
 		cm->conns = conn->next;
 	if (conn->next)
-		conn->next->before = conn->before;
+		conn->next->prev = conn->prev;
 	cm->config.ops->released(cm->config.owner, conn, conn->user);
 }
 
@@ -153,7 +153,7 @@ uint64_t cm_deadline(const struct cm *cm)
 
 void cm_expire(struct cm *cm, uint64_t now)
 {
-	const struct cm_cause cause = { .now = now };
+	const struct cm_trigger trigger = { .now = now };
 	struct heap_node *first;
 
 	while ((first = cm->deadlines.first) != NULL && first->at <= now) {
@@ -163,7 +163,7 @@ void cm_expire(struct cm *cm, uint64_t now)
 
 		if (repeats && now < conn->timing.give_up_at)
 			input = CM_IN_REPEAT;
-		cm_take(cm, conn, cm_step_of(conn->state, input), &cause);
+		cm_apply(cm, conn, cm_step_of(conn->state, input), &trigger);
 	}
 }
 

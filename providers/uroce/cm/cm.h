@@ -505,7 +505,7 @@ uint64_t cm_code_ns(uint8_t code);
  * Delays of the first repetitions, shorter than the interval that the message specifies, because
  * packet loss is more likely than a slow peer.  Later repetitions use the interval.
  */
-#define CM_EARLY_RETRIES                              \
+#define CM_FIRST_RETRY_DELAYS                         \
 	{                                             \
 		50 * CM_MS, 200 * CM_MS, 1000 * CM_MS \
 	}

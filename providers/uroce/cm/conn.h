@@ -20,7 +20,7 @@
 
 struct cm_conn {
 	void *user;
-	struct cm_conn *next, *before; /* list of all connections */
+	struct cm_conn *next, *prev; /* list of all connections */
 	struct table_node by_local_id;
 	struct table_node by_remote_id; /* (GUID, id) of the peer: finds repeated REQs */
 	struct table_node by_remote_qp; /* (GUID, QPN) of the peer: finds stale connections */
@@ -28,7 +28,7 @@ struct cm_conn {
 	struct table_node by_sidr;	/* SIDR passive side: (address, request id) of the peer */
 	struct heap_node deadline;
 	struct timing timing;
-	struct quota_node in_quota;
+	struct quota_node req_limit;
 
 	struct cm_path path;
 	enum cm_state state;
@@ -37,8 +37,8 @@ struct cm_conn {
 	uint16_t last_message;
 	bool active;
 	bool destroyed;
-	bool disconnected;   /* event DISCONNECTED was reported */
-	bool stale_repeated; /* the REQ was repeated with another id after a REJ 10 */
+	bool disconnected;  /* event DISCONNECTED was reported */
+	bool stale_retried; /* the REQ was repeated with another id after a REJ 10 */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint64_t guid, remote_guid;
@@ -48,7 +48,7 @@ struct cm_conn {
 	uint64_t created, changed;
 	uint32_t resent;
 	bool flow_control, peer_flow_control;
-	bool credits_missed; /* cm_credits_hidden() has returned true */
+	bool no_credits_reported; /* cm_credits_hidden() has returned true */
 	uint32_t private_length, peer_private_length;
 
 	/* Attributes of the queue pair: cm_qp_attr(). */
@@ -58,7 +58,7 @@ struct cm_conn {
 	uint8_t packet_life; /* active side only */
 	uint8_t ack_timeout;
 
-	struct mad kept; /* message last sent, for repetitions */
+	struct mad last_mad; /* message last sent, for repetitions */
 };
 
 struct cm_listener {
@@ -79,7 +79,7 @@ struct cm {
 };
 
 /* Trigger of a step.  For messages mad and from are set; otherwise they are NULL. */
-struct cm_cause {
+struct cm_trigger {
 	const struct mad *mad;
 	const struct cm_path *from;
 	struct cm_listener *listener;
@@ -88,7 +88,7 @@ struct cm_cause {
 
 /* cm.c */
 /* Assigns an unused communication id to the connection. */
-void cm_give_id(struct cm *cm, struct cm_conn *conn);
+void cm_assign_id(struct cm *cm, struct cm_conn *conn);
 struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id);
 /* Returns the connection with both ids, or NULL. */
 struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id);
@@ -101,13 +101,13 @@ struct cm_conn *cm_find_remote_qp(const struct cm *cm, uint64_t guid, uint32_t q
 struct cm_conn *cm_find_local_qp(const struct cm *cm, uint32_t qpn);
 struct cm_conn *cm_next_local_qp(const struct cm_conn *conn);
 /* Sets the QPN of the local queue pair, and adds the connection to by_local_qp. */
-void cm_know_local_qp(struct cm *cm, struct cm_conn *conn, uint32_t qpn);
+void cm_set_local_qp(struct cm *cm, struct cm_conn *conn, uint32_t qpn);
 /* Sets the ids of the peer, and adds the connection to by_remote_id and by_remote_qp. */
-void cm_know_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn);
+void cm_set_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn);
 /* Removes a closed connection from by_remote_qp: the peer may use its queue pair for a new one. */
-void cm_free_qp(struct cm *cm, struct cm_conn *conn);
+void cm_unlink_remote_qp(struct cm *cm, struct cm_conn *conn);
 /* Removes a connection that is back in CM_IDLE from all tables. */
-void cm_forget(struct cm *cm, struct cm_conn *conn);
+void cm_unlink(struct cm *cm, struct cm_conn *conn);
 void cm_release(struct cm *cm, struct cm_conn *conn);
 
 /* step.c */
@@ -115,38 +115,40 @@ void cm_release(struct cm *cm, struct cm_conn *conn);
  * Carries out a step in this order: message, state, timer, event, release.  conn may be released
  * afterwards.
  */
-void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
-	     const struct cm_cause *cause);
+void cm_apply(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
+	      const struct cm_trigger *trigger);
 /* Carries out the step of a message.  Returns CM_DROP_STATE if the state has no such step. */
-enum cm_verdict cm_take_message(struct cm *cm, struct cm_conn *conn, enum cm_input input,
-				const struct cm_cause *cause);
+enum cm_verdict cm_apply_msg(struct cm *cm, struct cm_conn *conn, enum cm_input input,
+			     const struct cm_trigger *trigger);
 /* Carries out the step of a call.  Returns CM_BAD_STATE if the state has no such step. */
-enum cm_result cm_take_call(struct cm *cm, struct cm_conn *conn, enum cm_input input, uint64_t now);
-/* Sends conn->kept for the first time, regardless of the request limit, and starts its timers. */
-void cm_begin(struct cm *cm, struct cm_conn *conn, uint64_t now);
+enum cm_result cm_apply_call(struct cm *cm, struct cm_conn *conn, enum cm_input input,
+			     uint64_t now);
+/*
+ * Sends conn->last_mad for the first time, regardless of the request limit, and starts its timers.
+ */
+void cm_send_first(struct cm *cm, struct cm_conn *conn, uint64_t now);
 /* Sends a message and counts it. */
-void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);
+void cm_send_mad(struct cm *cm, const struct cm_path *path, const struct mad *mad);
 
 /* compose.c: each function sets all of mad. */
-void cm_compose_req(const struct cm_conn *conn, const struct cm_connect_param *param,
-		    struct mad *mad);
-void cm_compose_rep(const struct cm_conn *conn, const struct cm_accept_param *param,
-		    struct mad *mad);
-void cm_compose_rtu(const struct cm_conn *conn, struct mad *mad);
-void cm_compose_dreq(const struct cm_conn *conn, struct mad *mad);
-void cm_compose_drep(const struct cm_conn *conn, struct mad *mad);
+void cm_build_req(const struct cm_conn *conn, const struct cm_connect_param *param,
+		  struct mad *mad);
+void cm_build_rep(const struct cm_conn *conn, const struct cm_accept_param *param, struct mad *mad);
+void cm_build_rtu(const struct cm_conn *conn, struct mad *mad);
+void cm_build_dreq(const struct cm_conn *conn, struct mad *mad);
+void cm_build_drep(const struct cm_conn *conn, struct mad *mad);
 /* A REJ of a connection; the state selects the message that is rejected. */
-void cm_compose_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad);
+void cm_build_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad);
 /* Replies to messages that belong to no connection. */
-void cm_compose_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad);
+void cm_build_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad);
 /* Rejects a REP or an RTU. */
-void cm_compose_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
-			     enum mad_answered answered, uint16_t reason, struct mad *mad);
-void cm_compose_drep_of_dreq(const struct mad *dreq, struct mad *mad);
-void cm_compose_sidr_req(const struct cm_conn *conn, const struct cm_sidr_request_param *param,
-			 struct mad *mad);
-void cm_compose_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transaction_id,
-			 enum mad_sidr_status status, struct mad *mad);
+void cm_build_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
+			   enum mad_answered answered, uint16_t reason, struct mad *mad);
+void cm_build_drep_of_dreq(const struct mad *dreq, struct mad *mad);
+void cm_build_sidr_req(const struct cm_conn *conn, const struct cm_sidr_request_param *param,
+		       struct mad *mad);
+void cm_build_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transaction_id,
+		       enum mad_sidr_status status, struct mad *mad);
 
 /* listen.c */
 /* Finds the listener of a request.  Returns CM_TAKEN, or the reason why there is none. */
@@ -154,13 +156,13 @@ enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 				 const struct cm_path *from, struct cm_listener **listener);
 
 /* sidr.c */
-enum cm_verdict cm_receive_sidr_req(struct cm *cm, const struct cm_cause *cause);
-enum cm_verdict cm_receive_sidr_rep(struct cm *cm, const struct cm_cause *cause);
+enum cm_verdict cm_receive_sidr_req(struct cm *cm, const struct cm_trigger *trigger);
+enum cm_verdict cm_receive_sidr_rep(struct cm *cm, const struct cm_trigger *trigger);
 
 /*
  * receive.c: creates the connection of a request, in CM_IDLE.  Returns NULL if the owner has no
  * memory.
  */
-struct cm_conn *cm_new_passive(struct cm *cm, const struct cm_cause *cause);
+struct cm_conn *cm_create_passive(struct cm *cm, const struct cm_trigger *trigger);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Merges two heaps whose roots have no siblings. */
-static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
+static struct heap_node *merge_heaps(struct heap_node *a, struct heap_node *b)
 {
 	struct heap_node *later;
 
@@ -17,22 +17,22 @@ static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
 	} else {
 		later = b;
 	}
-	later->before = a;
+	later->prev = a;
 	later->sibling = a->child;
 	if (later->sibling)
-		later->sibling->before = later;
+		later->sibling->prev = later;
 	a->child = later;
 	a->sibling = NULL;
-	a->before = NULL;
+	a->prev = NULL;
 	return a;
 }
 
-static struct heap_node *cut_off(struct heap_node *node)
+static struct heap_node *detach_node(struct heap_node *node)
 {
 	struct heap_node *rest = node->sibling;
 
 	node->sibling = NULL;
-	node->before = NULL;
+	node->prev = NULL;
 	return rest;
 }
 
@@ -40,22 +40,22 @@ static struct heap_node *cut_off(struct heap_node *node)
  * Merges a list of siblings into one heap: in pairs from left to right, then the pairs from right
  * to left.
  */
-static struct heap_node *meld_all(struct heap_node *node)
+static struct heap_node *merge_siblings(struct heap_node *node)
 {
 	struct heap_node *pairs = NULL, *all = NULL;
 
 	while (node) {
-		struct heap_node *a = node, *b = cut_off(a), *pair;
+		struct heap_node *a = node, *b = detach_node(a), *pair;
 
-		node = b ? cut_off(b) : NULL;
-		pair = meld(a, b);
+		node = b ? detach_node(b) : NULL;
+		pair = merge_heaps(a, b);
 		pair->sibling = pairs;
 		pairs = pair;
 	}
 	while (pairs) {
-		struct heap_node *rest = cut_off(pairs);
+		struct heap_node *rest = detach_node(pairs);
 
-		all = meld(all, pairs);
+		all = merge_heaps(all, pairs);
 		pairs = rest;
 	}
 	return all;
@@ -67,22 +67,22 @@ void cm_heap_remove(struct heap *heap, struct heap_node *node)
 
 	if (!node->in)
 		return;
-	later = meld_all(node->child);
+	later = merge_siblings(node->child);
 	node->child = NULL;
 	if (node == heap->first) {
 		heap->first = later;
 	} else {
-		assert(node->before);
-		if (node->before->child == node)
-			node->before->child = node->sibling;
+		assert(node->prev);
+		if (node->prev->child == node)
+			node->prev->child = node->sibling;
 		else
-			node->before->sibling = node->sibling;
+			node->prev->sibling = node->sibling;
 		if (node->sibling)
-			node->sibling->before = node->before;
-		heap->first = meld(heap->first, later);
+			node->sibling->prev = node->prev;
+		heap->first = merge_heaps(heap->first, later);
 	}
 	node->sibling = NULL;
-	node->before = NULL;
+	node->prev = NULL;
 	node->in = false;
 }
 
@@ -91,5 +91,5 @@ void cm_heap_set(struct heap *heap, struct heap_node *node, uint64_t at)
 	cm_heap_remove(heap, node);
 	node->at = at;
 	node->in = true;
-	heap->first = meld(heap->first, node);
+	heap->first = merge_heaps(heap->first, node);
 }

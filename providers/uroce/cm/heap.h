@@ -13,7 +13,7 @@
 struct heap_node {
 	struct heap_node *child;   /* first of the children, which are later */
 	struct heap_node *sibling; /* next child of the same parent */
-	struct heap_node *before;  /* previous sibling, or the parent of a first child */
+	struct heap_node *prev;	   /* previous sibling, or the parent of a first child */
 	uint64_t at;
 	bool in;
 };

@@ -8,7 +8,7 @@
 		: NULL)
 
 /* Fields of a request that select its listener. */
-struct request {
+struct listen_key {
 	uint64_t service_id;
 	enum cm_service service;
 	uint32_t device;
@@ -26,17 +26,17 @@ void *cm_listener_user(const struct cm_listener *listener)
 	return listener->user;
 }
 
-static struct cm_listener *first_of(const struct cm *cm, uint64_t service_id)
+static struct cm_listener *first_listener(const struct cm *cm, uint64_t service_id)
 {
 	return LISTENER_OF(cm_table_find(&cm->listeners, service_id, 0));
 }
 
-static struct cm_listener *next_of(const struct cm_listener *listener)
+static struct cm_listener *next_listener(const struct cm_listener *listener)
 {
 	return LISTENER_OF(cm_table_next(&listener->by_service));
 }
 
-static bool same_address(const struct cm_listen_param *a, const struct cm_listen_param *b)
+static bool has_same_address(const struct cm_listen_param *a, const struct cm_listen_param *b)
 {
 	if (a->any_address || b->any_address)
 		return a->any_address == b->any_address;
@@ -50,9 +50,10 @@ enum cm_result cm_listen(struct cm *cm, void *memory, const struct cm_listen_par
 
 	if ((unsigned int)param->service >= CM_SERVICES || param->families == 0)
 		return CM_BAD_ARGUMENT;
-	for (other = first_of(cm, param->service_id); other; other = next_of(other))
+	for (other = first_listener(cm, param->service_id); other; other = next_listener(other))
 		if (other->param.device == param->device &&
-		    (other->param.families & param->families) && same_address(&other->param, param))
+		    (other->param.families & param->families) &&
+		    has_same_address(&other->param, param))
 			return CM_IN_USE;
 	memset(new, 0, sizeof(*new));
 	new->param = *param;
@@ -78,7 +79,7 @@ void cm_each_listener(const struct cm *cm,
 /*
  * Returns the service that a request asks for; CM_SERVICES if the transport in the REQ is unknown.
  */
-static enum cm_service service_of(const struct mad *mad)
+static enum cm_service requested_service(const struct mad *mad)
 {
 	if (mad->attr == MAD_SIDR_REQ)
 		return CM_UD;
@@ -92,47 +93,48 @@ static enum cm_service service_of(const struct mad *mad)
 }
 
 /* Returns false if the request has an IP CM header of an unknown version. */
-static bool read_request(const struct mad *mad, const struct cm_path *from, struct request *r)
+static bool get_listen_key(const struct mad *mad, const struct cm_path *from,
+			   struct listen_key *key)
 {
 	bool datagram = mad->attr == MAD_SIDR_REQ;
 	const uint8_t *data = datagram ? mad->sidr_req.private_data : mad->req.private_data;
 	struct cm_ip_header header;
 
-	r->service_id = datagram ? mad->sidr_req.service_id : mad->req.service_id;
-	r->service = service_of(mad);
-	r->device = from->device;
+	key->service_id = datagram ? mad->sidr_req.service_id : mad->req.service_id;
+	key->service = requested_service(mad);
+	key->device = from->device;
 	if (cm_ip_header_get(data, &header)) {
-		r->family = header.family == 4 ? CM_FAMILY_IPV4 : CM_FAMILY_IPV6;
-		memcpy(r->address, header.destination, sizeof(r->address));
+		key->family = header.family == 4 ? CM_FAMILY_IPV4 : CM_FAMILY_IPV6;
+		memcpy(key->address, header.destination, sizeof(key->address));
 		return true;
 	}
-	r->family = CM_FAMILY_NONE;
-	memcpy(r->address, from->sgid, sizeof(r->address));
+	key->family = CM_FAMILY_NONE;
+	memcpy(key->address, from->sgid, sizeof(key->address));
 	return header.version == 0 || (header.family != 4 && header.family != 6);
 }
 
 /* Returns 0 if the listener does not match, otherwise a higher score the more it specifies. */
-static unsigned int fitness(const struct cm_listen_param *param, const struct request *r)
+static unsigned int match_score(const struct cm_listen_param *param, const struct listen_key *key)
 {
-	if (param->service != r->service || !(param->families & r->family))
+	if (param->service != key->service || !(param->families & key->family))
 		return 0;
-	if (param->device != CM_ANY_DEVICE && param->device != r->device)
+	if (param->device != CM_ANY_DEVICE && param->device != key->device)
 		return 0;
-	if (!param->any_address && memcmp(param->address, r->address, sizeof(r->address)) != 0)
+	if (!param->any_address && memcmp(param->address, key->address, sizeof(key->address)) != 0)
 		return 0;
 	return 1u + (param->device != CM_ANY_DEVICE) + 2u * !param->any_address;
 }
 
 /* Returns NULL if no listener matches. */
-static struct cm_listener *best_listener(const struct cm *cm, const struct request *r)
+static struct cm_listener *best_listener(const struct cm *cm, const struct listen_key *key)
 {
 	struct cm_listener *best = NULL;
-	unsigned int most = 0, fits;
+	unsigned int best_score = 0, score;
 
-	for (struct cm_listener *l = first_of(cm, r->service_id); l; l = next_of(l)) {
-		fits = fitness(&l->param, r);
-		if (fits > most) {
-			most = fits;
+	for (struct cm_listener *l = first_listener(cm, key->service_id); l; l = next_listener(l)) {
+		score = match_score(&l->param, key);
+		if (score > best_score) {
+			best_score = score;
 			best = l;
 		}
 	}
@@ -143,22 +145,22 @@ enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 				 const struct cm_path *from, struct cm_listener **listener)
 {
 	struct cm_listener *best = NULL;
-	struct request r;
+	struct listen_key key;
 
-	if (read_request(request, from, &r))
-		best = best_listener(cm, &r);
+	if (get_listen_key(request, from, &key))
+		best = best_listener(cm, &key);
 	/*
 	 * A request without IP CM header may have any bytes in its place: rsockets over AF_IB
 	 * leaves that part of the private data uninitialised.
 	 */
-	if (!best && first_of(cm, r.service_id)) {
-		r.family = CM_FAMILY_NONE;
-		memcpy(r.address, from->sgid, sizeof(r.address));
-		best = best_listener(cm, &r);
+	if (!best && first_listener(cm, key.service_id)) {
+		key.family = CM_FAMILY_NONE;
+		memcpy(key.address, from->sgid, sizeof(key.address));
+		best = best_listener(cm, &key);
 	}
 	if (best)
 		*listener = best;
-	else if (!first_of(cm, r.service_id))
+	else if (!first_listener(cm, key.service_id))
 		return CM_REFUSED_SERVICE;
 	return best ? CM_TAKEN : CM_REFUSED_MISMATCH;
 }

@@ -4,10 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
-#define HEADER 0 /* attribute of the rows of the common header */
+#define HEADER_ATTR 0 /* attribute of the rows of the common header */
 
 #define AT(path) offsetof(struct mad, path), sizeof(((struct mad *)0)->path)
-#define NUMBER(attr, message, field, byte, bit, width) \
+#define INTEGER(attr, message, field, byte, bit, width) \
 	{ attr, #field, byte, bit, width, AT(message.field) },
 #define BYTES(attr, message, field, byte) \
 	{ attr, #field, byte, 0, 8 * sizeof(((struct mad *)0)->message.field), AT(message.field) },
@@ -17,21 +17,21 @@
  * In the order of the tables of IBA.
  */
 /* clang-format off */
-#define REQ(field, byte, bit, width) NUMBER(MAD_REQ, req, field, byte, bit, width)
-#define MRA(field, byte, bit, width) NUMBER(MAD_MRA, mra, field, byte, bit, width)
-#define REJ(field, byte, bit, width) NUMBER(MAD_REJ, rej, field, byte, bit, width)
-#define REP(field, byte, bit, width) NUMBER(MAD_REP, rep, field, byte, bit, width)
-#define RTU(field, byte, bit, width) NUMBER(MAD_RTU, rtu, field, byte, bit, width)
-#define DREQ(field, byte, bit, width) NUMBER(MAD_DREQ, dreq, field, byte, bit, width)
-#define DREP(field, byte, bit, width) NUMBER(MAD_DREP, drep, field, byte, bit, width)
-#define SIDR_REQ(field, byte, bit, width) NUMBER(MAD_SIDR_REQ, sidr_req, field, byte, bit, width)
-#define SIDR_REP(field, byte, bit, width) NUMBER(MAD_SIDR_REP, sidr_rep, field, byte, bit, width)
+#define REQ(field, byte, bit, width) INTEGER(MAD_REQ, req, field, byte, bit, width)
+#define MRA(field, byte, bit, width) INTEGER(MAD_MRA, mra, field, byte, bit, width)
+#define REJ(field, byte, bit, width) INTEGER(MAD_REJ, rej, field, byte, bit, width)
+#define REP(field, byte, bit, width) INTEGER(MAD_REP, rep, field, byte, bit, width)
+#define RTU(field, byte, bit, width) INTEGER(MAD_RTU, rtu, field, byte, bit, width)
+#define DREQ(field, byte, bit, width) INTEGER(MAD_DREQ, dreq, field, byte, bit, width)
+#define DREP(field, byte, bit, width) INTEGER(MAD_DREP, drep, field, byte, bit, width)
+#define SIDR_REQ(field, byte, bit, width) INTEGER(MAD_SIDR_REQ, sidr_req, field, byte, bit, width)
+#define SIDR_REP(field, byte, bit, width) INTEGER(MAD_SIDR_REP, sidr_rep, field, byte, bit, width)
 
 static const struct mad_field fields[] = {
-	{ HEADER, "status", 4, 0, 16, AT(status) },
-	{ HEADER, "class_specific", 6, 0, 16, AT(class_specific) },
-	{ HEADER, "transaction_id", 8, 0, 64, AT(transaction_id) },
-	{ HEADER, "attr_modifier", 20, 0, 32, AT(attr_modifier) },
+	{ HEADER_ATTR, "status", 4, 0, 16, AT(status) },
+	{ HEADER_ATTR, "class_specific", 6, 0, 16, AT(class_specific) },
+	{ HEADER_ATTR, "transaction_id", 8, 0, 64, AT(transaction_id) },
+	{ HEADER_ATTR, "attr_modifier", 20, 0, 32, AT(attr_modifier) },
 
 	REQ(local_id, 0, 0, 32)
 	REQ(vendor_id, 5, 0, 24)
@@ -134,7 +134,7 @@ static const struct mad_field fields[] = {
 };
 /* clang-format on */
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
-#define LONGEST_NUMBER 64
+#define MAX_INTEGER_BITS 64
 
 const struct mad_field *mad_field_at(size_t row)
 {
@@ -171,7 +171,7 @@ static void set_member(struct mad *mad, const struct mad_field *f, uint64_t valu
 		memcpy(at, &value, sizeof(value));
 }
 
-static uint64_t member(const struct mad *mad, const struct mad_field *f)
+static uint64_t get_member(const struct mad *mad, const struct mad_field *f)
 {
 	const uint8_t *at = (const uint8_t *)mad + f->member;
 	uint64_t value = 0;
@@ -222,11 +222,11 @@ enum mad_error mad_decode(const uint8_t *bytes, size_t length, struct mad *mad)
 	memset(mad, 0, sizeof(*mad));
 	mad->attr = attr;
 	for (const struct mad_field *f = fields; f < fields + FIELDS; f++) {
-		const uint8_t *from = (f->attr == HEADER ? bytes : message) + f->byte;
+		const uint8_t *from = (f->attr == HEADER_ATTR ? bytes : message) + f->byte;
 
-		if (f->attr != HEADER && f->attr != attr)
+		if (f->attr != HEADER_ATTR && f->attr != attr)
 			continue;
-		if (f->width > LONGEST_NUMBER)
+		if (f->width > MAX_INTEGER_BITS)
 			memcpy((uint8_t *)mad + f->member, from, f->size);
 		else
 			set_member(mad, f, get_bits(from, f->bit, f->width));
@@ -246,16 +246,16 @@ void mad_encode(const struct mad *mad, uint8_t *bytes)
 	bytes[MAD_AT_METHOD] = MAD_METHOD_SEND;
 	put_bits(bytes + MAD_AT_ATTRIBUTE, 0, 16, mad->attr);
 	for (const struct mad_field *f = fields; f < fields + FIELDS; f++) {
-		uint8_t *to = (f->attr == HEADER ? bytes : message) + f->byte;
+		uint8_t *to = (f->attr == HEADER_ATTR ? bytes : message) + f->byte;
 
-		if (f->attr != HEADER && f->attr != mad->attr)
+		if (f->attr != HEADER_ATTR && f->attr != mad->attr)
 			continue;
-		if (f->width > LONGEST_NUMBER) {
+		if (f->width > MAX_INTEGER_BITS) {
 			memcpy(to, (const uint8_t *)mad + f->member, f->size);
 			continue;
 		}
-		assert(f->width == LONGEST_NUMBER || member(mad, f) >> f->width == 0);
-		put_bits(to, f->bit, f->width, member(mad, f));
+		assert(f->width == MAX_INTEGER_BITS || get_member(mad, f) >> f->width == 0);
+		put_bits(to, f->bit, f->width, get_member(mad, f));
 	}
 }
 

@@ -6,71 +6,71 @@
 
 #include "wire/bytes.h"
 
-static uint32_t place_of(const uint8_t *gid)
+static uint32_t bucket_of_gid(const uint8_t *gid)
 {
 	uint64_t mixed =
 		(wire_get_be64(gid) ^ wire_get_be64(gid + 8)) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return (uint32_t)(mixed >> 32) % QUOTA_PLACES;
+	return (uint32_t)(mixed >> 32) % REQ_LIMIT_BUCKETS;
 }
 
-bool cm_quota_enter(struct quota *quota, struct quota_node *node, const uint8_t *gid)
+bool cm_req_limit_add(struct quota *quota, struct quota_node *node, const uint8_t *gid)
 {
-	struct quota_place *place;
+	struct peer_limit *bucket;
 
-	assert(node->how == QUOTA_OUT);
-	node->place = place_of(gid);
-	place = &quota->place[node->place];
-	if (place->count < quota->limit) {
-		place->count++;
-		node->how = QUOTA_COUNTS;
+	assert(node->state == REQ_LIMIT_NONE);
+	node->bucket = bucket_of_gid(gid);
+	bucket = &quota->bucket[node->bucket];
+	if (bucket->count < quota->limit) {
+		bucket->count++;
+		node->state = REQ_LIMIT_COUNTED;
 		return true;
 	}
-	node->how = QUOTA_WAITS;
+	node->state = REQ_LIMIT_QUEUED;
 	node->next = NULL;
-	node->before = place->last;
-	if (place->last)
-		place->last->next = node;
+	node->prev = bucket->last;
+	if (bucket->last)
+		bucket->last->next = node;
 	else
-		place->first = node;
-	place->last = node;
+		bucket->first = node;
+	bucket->last = node;
 	return false;
 }
 
-static void unlink_waiting(struct quota_place *place, struct quota_node *node)
+static void unlink_queued(struct peer_limit *bucket, struct quota_node *node)
 {
-	if (node->before)
-		node->before->next = node->next;
+	if (node->prev)
+		node->prev->next = node->next;
 	else
-		place->first = node->next;
+		bucket->first = node->next;
 	if (node->next)
-		node->next->before = node->before;
+		node->next->prev = node->prev;
 	else
-		place->last = node->before;
+		bucket->last = node->prev;
 }
 
-void cm_quota_leave(struct quota *quota, struct quota_node *node)
+void cm_req_limit_remove(struct quota *quota, struct quota_node *node)
 {
-	struct quota_place *place = &quota->place[node->place];
+	struct peer_limit *bucket = &quota->bucket[node->bucket];
 
-	if (node->how == QUOTA_COUNTS) {
-		assert(place->count > 0);
-		place->count--;
-	} else if (node->how == QUOTA_WAITS) {
-		unlink_waiting(place, node);
+	if (node->state == REQ_LIMIT_COUNTED) {
+		assert(bucket->count > 0);
+		bucket->count--;
+	} else if (node->state == REQ_LIMIT_QUEUED) {
+		unlink_queued(bucket, node);
 	}
-	node->how = QUOTA_OUT;
+	node->state = REQ_LIMIT_NONE;
 }
 
 struct quota_node *cm_quota_next(struct quota *quota, uint32_t number)
 {
-	struct quota_place *place = &quota->place[number];
-	struct quota_node *node = place->first;
+	struct peer_limit *bucket = &quota->bucket[number];
+	struct quota_node *node = bucket->first;
 
-	if (!node || place->count >= quota->limit)
+	if (!node || bucket->count >= quota->limit)
 		return NULL;
-	unlink_waiting(place, node);
-	place->count++;
-	node->how = QUOTA_COUNTS;
+	unlink_queued(bucket, node);
+	bucket->count++;
+	node->state = REQ_LIMIT_COUNTED;
 	return node;
 }

@@ -11,21 +11,21 @@
 #include <stdint.h>
 
 /* Number of hash buckets.  Peers in the same bucket share its limit. */
-#define QUOTA_PLACES 64
+#define REQ_LIMIT_BUCKETS 64
 
 struct quota_node {
-	struct quota_node *next, *before; /* list of queued requests */
-	uint32_t place;
-	enum { QUOTA_OUT, QUOTA_WAITS, QUOTA_COUNTS } how;
+	struct quota_node *next, *prev; /* list of queued requests */
+	uint32_t bucket;
+	enum { REQ_LIMIT_NONE, REQ_LIMIT_QUEUED, REQ_LIMIT_COUNTED } state;
 };
 
-struct quota_place {
+struct peer_limit {
 	struct quota_node *first, *last; /* queued requests */
 	uint32_t count;
 };
 
 struct quota {
-	struct quota_place place[QUOTA_PLACES];
+	struct peer_limit bucket[REQ_LIMIT_BUCKETS];
 	uint32_t limit;
 };
 
@@ -33,12 +33,12 @@ struct quota {
  * Adds a request to the peer with address gid (16 bytes).  Returns true if it may be sent now,
  * false if it is queued.
  */
-bool cm_quota_enter(struct quota *quota, struct quota_node *node, const uint8_t *gid);
+bool cm_req_limit_add(struct quota *quota, struct quota_node *node, const uint8_t *gid);
 /* Removes a request that is answered, repeated or cancelled; does nothing if it is in no bucket. */
-void cm_quota_leave(struct quota *quota, struct quota_node *node);
+void cm_req_limit_remove(struct quota *quota, struct quota_node *node);
 /*
  * Takes the next queued request of a bucket that may be sent now, and counts it; or returns NULL.
  */
-struct quota_node *cm_quota_next(struct quota *quota, uint32_t place);
+struct quota_node *cm_quota_next(struct quota *quota, uint32_t bucket);
 
 #endif

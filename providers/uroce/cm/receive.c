@@ -9,45 +9,45 @@
 #define GUID_BYTES 8
 
 /* Sends a REJ that belongs to no connection. */
-static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause, enum mad_reject reason,
-			      enum cm_verdict verdict)
+static enum cm_verdict send_rej(struct cm *cm, const struct cm_trigger *trigger,
+				enum mad_reject reason, enum cm_verdict verdict)
 {
 	struct mad rej;
 
-	if (cause->mad->attr == MAD_REQ)
-		cm_compose_rej_of_req(cause->mad, (uint16_t)reason, &rej);
+	if (trigger->mad->attr == MAD_REQ)
+		cm_build_rej_of_req(trigger->mad, (uint16_t)reason, &rej);
 	else
-		cm_compose_rej_of_reply(cause->mad, cause->mad->rep.remote_id,
-					cause->mad->rep.local_id, MAD_ANSWERS_REP, (uint16_t)reason,
-					&rej);
-	cm_send(cm, cause->from, &rej);
+		cm_build_rej_of_reply(trigger->mad, trigger->mad->rep.remote_id,
+				      trigger->mad->rep.local_id, MAD_ANSWERS_REP, (uint16_t)reason,
+				      &rej);
+	cm_send_mad(cm, trigger->from, &rej);
 	return verdict;
 }
 
 /* Ends a connection whose peer has started to use its queue pair for a new one. */
-static void end_stale(struct cm *cm, struct cm_conn *old, const struct cm_cause *cause)
+static void end_stale_conn(struct cm *cm, struct cm_conn *old, const struct cm_trigger *trigger)
 {
 	struct mad rej = { .attr = MAD_REJ,
 			   .rej = { .answered = MAD_ANSWERS_OTHER, .reason = MAD_REJECT_STALE } };
-	const struct cm_cause stale = { .mad = &rej, .now = cause->now };
+	const struct cm_trigger stale = { .mad = &rej, .now = trigger->now };
 
-	cm_take_message(cm, old, CM_IN_STALE, &stale);
+	cm_apply_msg(cm, old, CM_IN_STALE, &stale);
 }
 
-struct cm_conn *cm_new_passive(struct cm *cm, const struct cm_cause *cause)
+struct cm_conn *cm_create_passive(struct cm *cm, const struct cm_trigger *trigger)
 {
 	void *user = NULL;
-	void *memory = cm->config.ops->accept_conn(cm->config.owner, cause->listener, cause->mad,
-						   cause->from, &user);
+	void *memory = cm->config.ops->accept_conn(cm->config.owner, trigger->listener,
+						   trigger->mad, trigger->from, &user);
 	struct cm_conn *conn;
 
 	if (!memory)
 		return NULL;
 	conn = cm_conn_init(cm, memory, user);
-	conn->created = cause->now;
-	conn->service = cause->listener->param.service;
-	conn->path = *cause->from;
-	conn->transaction_id = cause->mad->transaction_id;
+	conn->created = trigger->now;
+	conn->service = trigger->listener->param.service;
+	conn->path = *trigger->from;
+	conn->transaction_id = trigger->mad->transaction_id;
 	return conn;
 }
 
@@ -62,7 +62,7 @@ static uint32_t used_length(const uint8_t *data, size_t bytes)
 	return (uint32_t)bytes;
 }
 
-static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad_req *req)
+static void set_from_req(struct cm *cm, struct cm_conn *conn, const struct mad_req *req)
 {
 	memcpy(conn->path.dgid, req->primary_local_gid, MAD_GID_BYTES);
 	conn->path.flow_label = req->flow_label;
@@ -80,15 +80,15 @@ static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad
 	conn->peer_rnr_retry = req->rnr_retry;
 	conn->ack_timeout = req->ack_timeout;
 	cm_timing_set_response(&conn->timing, req->local_response_time, req->max_cm_retries);
-	cm_give_id(cm, conn);
-	cm_know_peer(cm, conn, req->ca_guid, req->local_id, req->local_qpn);
+	cm_assign_id(cm, conn);
+	cm_set_peer(cm, conn, req->ca_guid, req->local_id, req->local_qpn);
 }
 
 /*
  * Rejects a REQ whose path MTU is too large: the packets of the peer would not get through, and a
  * REP has no field for a smaller MTU.  The ARI of the REJ contains the largest possible one.
  */
-static bool refuse_mtu(struct cm *cm, const struct cm_cause *cause)
+static bool reject_large_mtu(struct cm *cm, const struct cm_trigger *trigger)
 {
 	const struct cm_ops *ops = cm->config.ops;
 	uint8_t possible;
@@ -96,49 +96,50 @@ static bool refuse_mtu(struct cm *cm, const struct cm_cause *cause)
 
 	if (!ops->path_mtu)
 		return false;
-	possible = ops->path_mtu(cm->config.owner, cause->from);
-	if (cause->mad->req.path_mtu <= possible)
+	possible = ops->path_mtu(cm->config.owner, trigger->from);
+	if (trigger->mad->req.path_mtu <= possible)
 		return false;
-	cm_compose_rej_of_req(cause->mad, MAD_REJECT_MTU, &rej);
+	cm_build_rej_of_req(trigger->mad, MAD_REJECT_MTU, &rej);
 	rej.rej.ari_length = 1;
 	rej.rej.ari[0] = possible;
-	cm_send(cm, cause->from, &rej);
+	cm_send_mad(cm, trigger->from, &rej);
 	return true;
 }
 
-static enum cm_verdict receive_req(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict receive_req(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_req *req = &cause->mad->req;
+	const struct mad_req *req = &trigger->mad->req;
 	struct cm_conn *conn = cm_find_remote_id(cm, req->ca_guid, req->local_id);
-	struct cm_cause with_listener = *cause;
+	struct cm_trigger trigger_with_listener = *trigger;
 	enum cm_verdict verdict;
 
 	if (conn)
 		return conn->active ? CM_DROP_STATE
-				    : cm_take_message(cm, conn, CM_IN_SAME_REQ, cause);
+				    : cm_apply_msg(cm, conn, CM_IN_DUP_REQ, trigger);
 	conn = cm_find_remote_qp(cm, req->ca_guid, req->local_qpn);
 	if (conn) {
-		refuse(cm, cause, MAD_REJECT_STALE, CM_REFUSED_STALE);
-		end_stale(cm, conn, cause);
+		send_rej(cm, trigger, MAD_REJECT_STALE, CM_REFUSED_STALE);
+		end_stale_conn(cm, conn, trigger);
 		return CM_REFUSED_STALE;
 	}
-	verdict = cm_find_listener(cm, cause->mad, cause->from, &with_listener.listener);
+	verdict =
+		cm_find_listener(cm, trigger->mad, trigger->from, &trigger_with_listener.listener);
 	if (verdict == CM_REFUSED_SERVICE)
-		return refuse(cm, cause, MAD_REJECT_SERVICE_ID, verdict);
+		return send_rej(cm, trigger, MAD_REJECT_SERVICE_ID, verdict);
 	if (verdict == CM_REFUSED_MISMATCH)
-		return refuse(cm, cause, MAD_REJECT_CONSUMER, verdict);
-	if (memcmp(req->primary_remote_gid, cause->from->sgid, MAD_GID_BYTES) != 0)
-		return refuse(cm, cause, MAD_REJECT_GID, CM_REFUSED_PATH);
-	if (refuse_mtu(cm, cause))
+		return send_rej(cm, trigger, MAD_REJECT_CONSUMER, verdict);
+	if (memcmp(req->primary_remote_gid, trigger->from->sgid, MAD_GID_BYTES) != 0)
+		return send_rej(cm, trigger, MAD_REJECT_GID, CM_REFUSED_PATH);
+	if (reject_large_mtu(cm, trigger))
 		return CM_REFUSED_PATH;
-	conn = cm_new_passive(cm, &with_listener);
+	conn = cm_create_passive(cm, &trigger_with_listener);
 	if (!conn)
-		return refuse(cm, cause, MAD_REJECT_NO_RESOURCES, CM_REFUSED_BACKLOG);
-	learn_from_req(cm, conn, req);
-	return cm_take_message(cm, conn, CM_IN_NEW_REQ, &with_listener);
+		return send_rej(cm, trigger, MAD_REJECT_NO_RESOURCES, CM_REFUSED_BACKLOG);
+	set_from_req(cm, conn, req);
+	return cm_apply_msg(cm, conn, CM_IN_NEW_REQ, &trigger_with_listener);
 }
 
-static void learn_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad_rep *rep)
+static void set_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad_rep *rep)
 {
 	conn->peer_flow_control = rep->flow_control;
 	conn->peer_private_length = used_length(rep->private_data, sizeof(rep->private_data));
@@ -147,7 +148,7 @@ static void learn_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad
 	conn->max_dest_rd_atomic = rep->initiator_depth;
 	conn->rnr_retry = rep->rnr_retry;
 	conn->ack_timeout = cm_ack_timeout(rep->target_ack_delay, conn->packet_life);
-	cm_know_peer(cm, conn, rep->ca_guid, rep->local_id, rep->local_qpn);
+	cm_set_peer(cm, conn, rep->ca_guid, rep->local_id, rep->local_qpn);
 }
 
 /*
@@ -156,18 +157,19 @@ static void learn_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad
  * rejects such a REP but continues to wait, and may then accept a copy of a REP that it has
  * rejected.
  */
-static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const struct cm_cause *cause)
+static enum cm_verdict receive_first_rep(struct cm *cm, struct cm_conn *conn,
+					 const struct cm_trigger *trigger)
 {
-	const struct mad_rep *rep = &cause->mad->rep;
+	const struct mad_rep *rep = &trigger->mad->rep;
 	struct cm_conn *old;
 
 	if (cm_find_remote_id(cm, rep->ca_guid, rep->local_id))
 		return CM_REPEATED;
 	old = cm_find_remote_qp(cm, rep->ca_guid, rep->local_qpn);
 	if (old)
-		end_stale(cm, old, cause);
-	learn_from_rep(cm, conn, rep);
-	return cm_take_message(cm, conn, CM_IN_REP, cause);
+		end_stale_conn(cm, old, trigger);
+	set_from_rep(cm, conn, rep);
+	return cm_apply_msg(cm, conn, CM_IN_REP, trigger);
 }
 
 /*
@@ -179,39 +181,41 @@ static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const stru
  * Also rejects a REP with another id of the peer than an earlier one: the peer has taken a late
  * copy of our REQ for a new request.
  */
-static enum cm_verdict unknown_reply(struct cm *cm, const struct cm_cause *cause, uint32_t our_id,
-				     uint32_t peer_id, enum mad_answered answered)
+static enum cm_verdict reject_unknown_id(struct cm *cm, const struct cm_trigger *trigger,
+					 uint32_t our_id, uint32_t peer_id,
+					 enum mad_answered answered)
 {
 	struct mad rej;
 
 	/* No connection has id 0. */
 	if (our_id == 0)
 		return CM_DROP_UNKNOWN_ID;
-	cm_compose_rej_of_reply(cause->mad, our_id, peer_id, answered, MAD_REJECT_COMM_ID, &rej);
-	cm_send(cm, cause->from, &rej);
+	cm_build_rej_of_reply(trigger->mad, our_id, peer_id, answered, MAD_REJECT_COMM_ID, &rej);
+	cm_send_mad(cm, trigger->from, &rej);
 	return CM_ANSWERED_UNKNOWN;
 }
 
-static enum cm_verdict receive_rep(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict receive_rep(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_rep *rep = &cause->mad->rep;
+	const struct mad_rep *rep = &trigger->mad->rep;
 	struct cm_conn *conn = cm_find_local(cm, rep->remote_id);
 
 	if (!conn || (conn->remote_id != 0 && conn->remote_id != rep->local_id))
-		return unknown_reply(cm, cause, rep->remote_id, rep->local_id, MAD_ANSWERS_REP);
+		return reject_unknown_id(cm, trigger, rep->remote_id, rep->local_id,
+					 MAD_ANSWERS_REP);
 	if (!conn->active || conn->service == CM_UD)
 		return CM_DROP_STATE;
 	if (conn->state == CM_REQ_SENT || conn->state == CM_MRA_REQ_RCVD)
-		return first_rep(cm, conn, cause);
+		return receive_first_rep(cm, conn, trigger);
 	/*
 	 * The REQ was given up or cancelled before the id of the peer was known; now the REJ can
 	 * contain it.
 	 */
 	if (conn->state == CM_REJ_SENT && conn->remote_id == 0) {
 		conn->remote_id = rep->local_id;
-		conn->kept.rej.remote_id = rep->local_id;
+		conn->last_mad.rej.remote_id = rep->local_id;
 	}
-	return cm_take_message(cm, conn, CM_IN_REP, cause);
+	return cm_apply_msg(cm, conn, CM_IN_REP, trigger);
 }
 
 /*
@@ -236,9 +240,9 @@ static struct cm_conn *find_rejected(const struct cm *cm, const struct mad_rej *
 	return conn->remote_id == rej->local_id ? conn : NULL;
 }
 
-static enum cm_verdict receive_rej(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict receive_rej(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_rej *rej = &cause->mad->rej;
+	const struct mad_rej *rej = &trigger->mad->rej;
 	struct cm_conn *conn = find_rejected(cm, rej);
 	enum cm_input input = CM_IN_REJ;
 
@@ -246,14 +250,14 @@ static enum cm_verdict receive_rej(struct cm *cm, const struct cm_cause *cause)
 		return CM_DROP_UNKNOWN_ID;
 	if (rej->answered == MAD_ANSWERS_REQ && conn->active)
 		input = CM_IN_REJ_REQ;
-	if (input == CM_IN_REJ_REQ && rej->reason == MAD_REJECT_STALE && !conn->stale_repeated)
+	if (input == CM_IN_REJ_REQ && rej->reason == MAD_REJECT_STALE && !conn->stale_retried)
 		input = CM_IN_REJ_STALE_FIRST;
-	return cm_take_message(cm, conn, input, cause);
+	return cm_apply_msg(cm, conn, input, trigger);
 }
 
-static enum cm_verdict receive_mra(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict receive_mra(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_mra *mra = &cause->mad->mra;
+	const struct mad_mra *mra = &trigger->mad->mra;
 	bool of_req = mra->answered == MAD_ANSWERS_REQ;
 	struct cm_conn *conn = of_req ? cm_find_local(cm, mra->remote_id)
 				      : cm_find_pair(cm, mra->remote_id, mra->local_id);
@@ -262,46 +266,47 @@ static enum cm_verdict receive_mra(struct cm *cm, const struct cm_cause *cause)
 		return CM_DROP_UNKNOWN_ID;
 	if (mra->answered != MAD_ANSWERS_REQ && mra->answered != MAD_ANSWERS_REP)
 		return CM_DROP_STATE;
-	return cm_take_message(cm, conn, of_req ? CM_IN_MRA_REQ : CM_IN_MRA_REP, cause);
+	return cm_apply_msg(cm, conn, of_req ? CM_IN_MRA_REQ : CM_IN_MRA_REP, trigger);
 }
 
-static enum cm_verdict receive_rtu(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict receive_rtu(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_rtu *rtu = &cause->mad->rtu;
+	const struct mad_rtu *rtu = &trigger->mad->rtu;
 	struct cm_conn *conn = cm_find_pair(cm, rtu->remote_id, rtu->local_id);
 
 	if (!conn)
-		return unknown_reply(cm, cause, rtu->remote_id, rtu->local_id, MAD_ANSWERS_OTHER);
-	return conn->active ? CM_DROP_STATE : cm_take_message(cm, conn, CM_IN_RTU, cause);
+		return reject_unknown_id(cm, trigger, rtu->remote_id, rtu->local_id,
+					 MAD_ANSWERS_OTHER);
+	return conn->active ? CM_DROP_STATE : cm_apply_msg(cm, conn, CM_IN_RTU, trigger);
 }
 
 /* A DREQ for an unknown connection is answered by a DREP: the connection is over. */
-static enum cm_verdict receive_dreq(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict receive_dreq(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_dreq *dreq = &cause->mad->dreq;
+	const struct mad_dreq *dreq = &trigger->mad->dreq;
 	struct cm_conn *conn = cm_find_pair(cm, dreq->remote_id, dreq->local_id);
 	struct mad drep;
 
 	if (!conn) {
-		cm_compose_drep_of_dreq(cause->mad, &drep);
-		cm_send(cm, cause->from, &drep);
+		cm_build_drep_of_dreq(trigger->mad, &drep);
+		cm_send_mad(cm, trigger->from, &drep);
 		return CM_ANSWERED_UNKNOWN;
 	}
 	if (dreq->remote_qpn != conn->local_qpn)
 		return CM_DROP_QPN;
-	conn->dreq_transaction_id = cause->mad->transaction_id;
-	return cm_take_message(cm, conn, CM_IN_DREQ, cause);
+	conn->dreq_transaction_id = trigger->mad->transaction_id;
+	return cm_apply_msg(cm, conn, CM_IN_DREQ, trigger);
 }
 
-static enum cm_verdict receive_drep(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict receive_drep(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_drep *drep = &cause->mad->drep;
+	const struct mad_drep *drep = &trigger->mad->drep;
 	struct cm_conn *conn = cm_find_pair(cm, drep->remote_id, drep->local_id);
 
-	return conn ? cm_take_message(cm, conn, CM_IN_DREP, cause) : CM_DROP_UNKNOWN_ID;
+	return conn ? cm_apply_msg(cm, conn, CM_IN_DREP, trigger) : CM_DROP_UNKNOWN_ID;
 }
 
-static bool is_refusal(enum cm_verdict verdict)
+static bool is_refused(enum cm_verdict verdict)
 {
 	static const bool refusals[CM_VERDICTS] = {
 		[CM_REFUSED_SERVICE] = true, [CM_REFUSED_MISMATCH] = true,
@@ -316,7 +321,7 @@ enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint
 			   size_t length, uint64_t now)
 {
 	static enum cm_verdict (*const receivers[MAD_ATTRS])(struct cm *,
-							     const struct cm_cause *) = {
+							     const struct cm_trigger *) = {
 		[MAD_REQ - MAD_ATTR_FIRST] = receive_req,
 		[MAD_MRA - MAD_ATTR_FIRST] = receive_mra,
 		[MAD_REJ - MAD_ATTR_FIRST] = receive_rej,
@@ -328,7 +333,7 @@ enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint
 		[MAD_SIDR_REP - MAD_ATTR_FIRST] = cm_receive_sidr_rep,
 	};
 	struct mad mad;
-	const struct cm_cause cause = { .mad = &mad, .from = from, .now = now };
+	const struct cm_trigger trigger = { .mad = &mad, .from = from, .now = now };
 	enum mad_error error = mad_decode(bytes, length, &mad);
 	enum cm_verdict verdict = CM_DROP_MAD;
 
@@ -337,9 +342,9 @@ enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint
 		size_t attr = mad.attr - MAD_ATTR_FIRST;
 
 		cm->counters.received[attr]++;
-		verdict = receivers[attr](cm, &cause);
+		verdict = receivers[attr](cm, &trigger);
 		cm->counters.repeated[attr] += verdict == CM_REPEATED;
-		cm->counters.refused[attr] += is_refusal(verdict);
+		cm->counters.refused[attr] += is_refused(verdict);
 	}
 	cm->counters.verdict[verdict]++;
 	return verdict;

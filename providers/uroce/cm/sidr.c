@@ -9,14 +9,15 @@
 #include "wire/bytes.h"
 
 /* Requests are identified by address and request id of the sender. */
-static uint64_t key_of(const uint8_t *gid)
+static uint64_t gid_hash(const uint8_t *gid)
 {
 	return wire_get_be64(gid) * 31 + wire_get_be64(gid + 8);
 }
 
-static struct cm_conn *find_request(const struct cm *cm, const uint8_t *gid, uint32_t request_id)
+static struct cm_conn *find_sidr_request(const struct cm *cm, const uint8_t *gid,
+					 uint32_t request_id)
 {
-	struct table_node *node = cm_table_find(&cm->by_sidr, key_of(gid), request_id);
+	struct table_node *node = cm_table_find(&cm->by_sidr, gid_hash(gid), request_id);
 
 	for (; node; node = cm_table_next(node)) {
 		struct cm_conn *conn =
@@ -28,51 +29,52 @@ static struct cm_conn *find_request(const struct cm *cm, const uint8_t *gid, uin
 	return NULL;
 }
 
-static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause,
-			      enum mad_sidr_status status, enum cm_verdict verdict)
+static enum cm_verdict send_sidr_refusal(struct cm *cm, const struct cm_trigger *trigger,
+					 enum mad_sidr_status status, enum cm_verdict verdict)
 {
-	const struct mad *request = cause->mad;
+	const struct mad *request = trigger->mad;
 	struct mad rep;
 
-	cm_compose_sidr_rep(request->sidr_req.request_id, request->sidr_req.service_id,
-			    request->transaction_id, status, &rep);
-	cm_send(cm, cause->from, &rep);
+	cm_build_sidr_rep(request->sidr_req.request_id, request->sidr_req.service_id,
+			  request->transaction_id, status, &rep);
+	cm_send_mad(cm, trigger->from, &rep);
 	return verdict;
 }
 
-enum cm_verdict cm_receive_sidr_req(struct cm *cm, const struct cm_cause *cause)
+enum cm_verdict cm_receive_sidr_req(struct cm *cm, const struct cm_trigger *trigger)
 {
-	const struct mad_sidr_req *request = &cause->mad->sidr_req;
-	const uint8_t *gid = cause->from->dgid;
-	struct cm_conn *conn = find_request(cm, gid, request->request_id);
-	struct cm_cause with_listener = *cause;
+	const struct mad_sidr_req *request = &trigger->mad->sidr_req;
+	const uint8_t *gid = trigger->from->dgid;
+	struct cm_conn *conn = find_sidr_request(cm, gid, request->request_id);
+	struct cm_trigger trigger_with_listener = *trigger;
 	enum cm_verdict verdict;
 
 	if (conn)
-		return cm_take_message(cm, conn, CM_IN_SAME_SIDR_REQ, cause);
-	verdict = cm_find_listener(cm, cause->mad, cause->from, &with_listener.listener);
+		return cm_apply_msg(cm, conn, CM_IN_DUP_SIDR_REQ, trigger);
+	verdict =
+		cm_find_listener(cm, trigger->mad, trigger->from, &trigger_with_listener.listener);
 	if (verdict == CM_REFUSED_SERVICE)
-		return refuse(cm, cause, MAD_SIDR_UNSUPPORTED, verdict);
+		return send_sidr_refusal(cm, trigger, MAD_SIDR_UNSUPPORTED, verdict);
 	if (verdict == CM_REFUSED_MISMATCH)
-		return refuse(cm, cause, MAD_SIDR_REJECT, verdict);
-	conn = cm_new_passive(cm, &with_listener);
+		return send_sidr_refusal(cm, trigger, MAD_SIDR_REJECT, verdict);
+	conn = cm_create_passive(cm, &trigger_with_listener);
 	if (!conn)
-		return refuse(cm, cause, MAD_SIDR_REJECT, CM_REFUSED_BACKLOG);
+		return send_sidr_refusal(cm, trigger, MAD_SIDR_REJECT, CM_REFUSED_BACKLOG);
 	conn->remote_id = request->request_id;
 	conn->service_id = request->service_id;
-	cm_table_insert(&cm->by_sidr, &conn->by_sidr, key_of(gid), request->request_id);
-	return cm_take_message(cm, conn, CM_IN_NEW_SIDR_REQ, &with_listener);
+	cm_table_insert(&cm->by_sidr, &conn->by_sidr, gid_hash(gid), request->request_id);
+	return cm_apply_msg(cm, conn, CM_IN_NEW_SIDR_REQ, &trigger_with_listener);
 }
 
-enum cm_verdict cm_receive_sidr_rep(struct cm *cm, const struct cm_cause *cause)
+enum cm_verdict cm_receive_sidr_rep(struct cm *cm, const struct cm_trigger *trigger)
 {
-	struct cm_conn *conn = cm_find_local(cm, cause->mad->sidr_rep.request_id);
+	struct cm_conn *conn = cm_find_local(cm, trigger->mad->sidr_rep.request_id);
 
 	if (!conn)
 		return CM_DROP_UNKNOWN_ID;
 	if (conn->service != CM_UD)
 		return CM_DROP_STATE;
-	return cm_take_message(cm, conn, CM_IN_SIDR_REP, cause);
+	return cm_apply_msg(cm, conn, CM_IN_SIDR_REP, trigger);
 }
 
 enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
@@ -82,7 +84,7 @@ enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
 		return CM_BAD_STATE;
 	if (param->private_length > MAD_SIDR_REQ_PRIVATE || param->path.device == CM_ANY_DEVICE)
 		return CM_BAD_ARGUMENT;
-	cm_give_id(cm, conn);
+	cm_assign_id(cm, conn);
 	conn->path = param->path;
 	conn->service = CM_UD;
 	conn->active = true;
@@ -90,26 +92,26 @@ enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
 	conn->transaction_id = (uint64_t)MAD_SIDR_REQ << 32 | conn->local_id;
 	conn->created = now;
 	conn->resent = 0;
-	cm_compose_sidr_req(conn, param, &conn->kept);
+	cm_build_sidr_req(conn, param, &conn->last_mad);
 	cm_timing_set_response(&conn->timing, param->response_time,
 			       param->max_cm_retries < 15 ? param->max_cm_retries : 15);
-	return cm_take_call(cm, conn, CM_IN_SIDR_REQUEST, now);
+	return cm_apply_call(cm, conn, CM_IN_SIDR_REQUEST, now);
 }
 
 enum cm_result cm_sidr_reply(struct cm *cm, struct cm_conn *conn,
 			     const struct cm_sidr_reply_param *param, uint64_t now)
 {
-	struct mad_sidr_rep *rep = &conn->kept.sidr_rep;
+	struct mad_sidr_rep *rep = &conn->last_mad.sidr_rep;
 
 	if (conn->destroyed || !cm_step_of(conn->state, CM_IN_SIDR_REPLY))
 		return CM_BAD_STATE;
 	if (param->private_length > MAD_SIDR_REP_PRIVATE)
 		return CM_BAD_ARGUMENT;
-	cm_compose_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id, param->status,
-			    &conn->kept);
+	cm_build_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id, param->status,
+			  &conn->last_mad);
 	rep->qpn = param->qpn & 0xffffff;
 	rep->qkey = param->qkey;
 	if (param->private_length > 0)
 		memcpy(rep->private_data, param->private_data, param->private_length);
-	return cm_take_call(cm, conn, CM_IN_SIDR_REPLY, now);
+	return cm_apply_call(cm, conn, CM_IN_SIDR_REPLY, now);
 }

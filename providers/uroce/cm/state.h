@@ -11,7 +11,7 @@
 enum cm_input {
 	/* Messages that belong to this connection. */
 	CM_IN_NEW_REQ,
-	CM_IN_SAME_REQ, /* repetition of the REQ that created this connection */
+	CM_IN_DUP_REQ, /* repetition of the REQ that created this connection */
 	CM_IN_MRA_REQ,
 	CM_IN_MRA_REP,
 	CM_IN_REJ_REQ,	       /* REJ of our REQ */
@@ -23,7 +23,7 @@ enum cm_input {
 	CM_IN_DREP,
 	CM_IN_STALE, /* the queue pair of the peer was seen in a new connection */
 	CM_IN_NEW_SIDR_REQ,
-	CM_IN_SAME_SIDR_REQ,
+	CM_IN_DUP_SIDR_REQ,
 	CM_IN_SIDR_REP,
 	/* Timers. */
 	CM_IN_REPEAT, /* no reply yet */
@@ -35,7 +35,7 @@ enum cm_input {
 	/* Calls. */
 	CM_IN_CONNECT,
 	CM_IN_ACCEPT,
-	CM_IN_READY, /* cm_rtu(): the active side is ready */
+	CM_IN_SEND_RTU, /* cm_rtu(): the active side is ready */
 	CM_IN_REJECT,
 	CM_IN_DISCONNECT,
 	CM_IN_ESTABLISHED,
@@ -48,14 +48,14 @@ const char *cm_input_name(enum cm_input input);
 
 enum cm_send {
 	CM_SEND_NOTHING,
-	CM_SEND_PREPARED, /* message built by the call, in conn->kept */
-	CM_SEND_AGAIN,	  /* repetition of conn->kept */
-	CM_SEND_DREQ,	  /* stored in conn->kept */
+	CM_SEND_PREPARED, /* message built by the call, in conn->last_mad */
+	CM_SEND_AGAIN,	  /* repetition of conn->last_mad */
+	CM_SEND_DREQ,	  /* stored in conn->last_mad */
 	CM_SEND_DREP,
-	CM_SEND_TIMED_OUT,   /* REJ 4, stored in conn->kept */
-	CM_SEND_CONSUMER,    /* REJ 28, stored in conn->kept */
+	CM_SEND_TIMED_OUT,   /* REJ 4, stored in conn->last_mad */
+	CM_SEND_CONSUMER,    /* REJ 28, stored in conn->last_mad */
 	CM_SEND_NOT_AGAIN,   /* REJ 28 for a repeated REQ whose connection is closed already */
-	CM_SEND_SIDR_REJECT, /* SIDR_REP with status 2, stored in conn->kept */
+	CM_SEND_SIDR_REJECT, /* SIDR_REP with status 2, stored in conn->last_mad */
 	CM_SENDS,
 };
 

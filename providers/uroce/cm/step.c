@@ -5,40 +5,40 @@
 
 #include "conn.h"
 
-#define REASONS (sizeof(((struct cm_counters *)0)->rejected) / sizeof(uint64_t))
+#define REJ_REASONS (sizeof(((struct cm_counters *)0)->rejected) / sizeof(uint64_t))
 
-void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
+void cm_send_mad(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 {
 	uint8_t bytes[MAD_BYTES];
 
 	mad_encode(mad, bytes);
 	cm->counters.sent[mad->attr - MAD_ATTR_FIRST]++;
 	if (mad->attr == MAD_REJ)
-		cm->counters.rejected[mad->rej.reason < REASONS ? mad->rej.reason : 0]++;
+		cm->counters.rejected[mad->rej.reason < REJ_REASONS ? mad->rej.reason : 0]++;
 	cm->config.ops->send(cm->config.owner, path, bytes);
 }
 
 /*
- * Returns true if conn->kept is a request and must be queued because of the limit of its peer.  REP
- * and REJ are replies and are sent immediately, as are messages of destroyed connections, because
- * the process may be about to exit.
+ * Returns true if conn->last_mad is a request and must be queued because of the limit of its peer.
+ * REP and REJ are replies and are sent immediately, as are messages of destroyed connections,
+ * because the process may be about to exit.
  */
-static bool waits_for_turn(struct cm *cm, struct cm_conn *conn)
+static bool must_be_queued(struct cm *cm, struct cm_conn *conn)
 {
-	uint16_t attr = conn->kept.attr;
+	uint16_t attr = conn->last_mad.attr;
 
 	if (conn->destroyed)
 		return false;
 	if (attr != MAD_REQ && attr != MAD_SIDR_REQ && attr != MAD_DREQ)
 		return false;
-	return !cm_quota_enter(&cm->quota, &conn->in_quota, conn->path.dgid);
+	return !cm_req_limit_add(&cm->quota, &conn->req_limit, conn->path.dgid);
 }
 
-/* Called before the state changes, because cm_compose_rej() depends on the old state. */
-static void send_of(struct cm *cm, struct cm_conn *conn, enum cm_send send,
-		    const struct cm_cause *cause)
+/* Called before the state changes, because cm_build_rej() depends on the old state. */
+static void send_for_step(struct cm *cm, struct cm_conn *conn, enum cm_send send,
+			  const struct cm_trigger *trigger)
 {
-	struct mad answer;
+	struct mad reply;
 
 	switch (send) {
 	case CM_SEND_NOTHING:
@@ -48,74 +48,74 @@ static void send_of(struct cm *cm, struct cm_conn *conn, enum cm_send send,
 		break;
 	case CM_SEND_AGAIN:
 		conn->resent++;
-		cm->counters.resent[conn->kept.attr - MAD_ATTR_FIRST]++;
-		cm_send(cm, &conn->path, &conn->kept);
+		cm->counters.resent[conn->last_mad.attr - MAD_ATTR_FIRST]++;
+		cm_send_mad(cm, &conn->path, &conn->last_mad);
 		return;
 	case CM_SEND_DREQ:
-		cm_compose_dreq(conn, &conn->kept);
+		cm_build_dreq(conn, &conn->last_mad);
 		break;
 	case CM_SEND_TIMED_OUT:
-		cm_compose_rej(conn, MAD_REJECT_TIMEOUT, &conn->kept);
+		cm_build_rej(conn, MAD_REJECT_TIMEOUT, &conn->last_mad);
 		break;
 	case CM_SEND_CONSUMER:
-		cm_compose_rej(conn, MAD_REJECT_CONSUMER, &conn->kept);
+		cm_build_rej(conn, MAD_REJECT_CONSUMER, &conn->last_mad);
 		break;
 	case CM_SEND_SIDR_REJECT:
-		cm_compose_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id,
-				    MAD_SIDR_REJECT, &conn->kept);
+		cm_build_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id,
+				  MAD_SIDR_REJECT, &conn->last_mad);
 		break;
 	case CM_SEND_DREP:
-		cm_compose_drep(conn, &answer);
-		cm_send(cm, &conn->path, &answer);
+		cm_build_drep(conn, &reply);
+		cm_send_mad(cm, &conn->path, &reply);
 		return;
 	case CM_SEND_NOT_AGAIN:
-		cm_compose_rej_of_req(cause->mad, MAD_REJECT_CONSUMER, &answer);
-		cm_send(cm, &conn->path, &answer);
+		cm_build_rej_of_req(trigger->mad, MAD_REJECT_CONSUMER, &reply);
+		cm_send_mad(cm, &conn->path, &reply);
 		return;
 	}
-	if (!waits_for_turn(cm, conn))
-		cm_send(cm, &conn->path, &conn->kept);
+	if (!must_be_queued(cm, conn))
+		cm_send_mad(cm, &conn->path, &conn->last_mad);
 }
 
 /* Uses another id, so that late replies to the first REQ are not taken for replies to this one. */
-static void request_anew(struct cm *cm, struct cm_conn *conn, uint64_t now)
+static void retry_with_new_id(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	cm_give_id(cm, conn);
-	conn->stale_repeated = true;
+	cm_assign_id(cm, conn);
+	conn->stale_retried = true;
 	conn->transaction_id = (uint64_t)MAD_REQ << 32 | conn->local_id;
-	conn->kept.transaction_id = conn->transaction_id;
-	conn->kept.req.local_id = conn->local_id;
+	conn->last_mad.transaction_id = conn->transaction_id;
+	conn->last_mad.req.local_id = conn->local_id;
 	conn->timing.repeat_at = now + CM_STALE_PAUSE_NS;
 }
 
-static void start_timing(struct cm_conn *conn, uint64_t now)
+static void start_repetition(struct cm_conn *conn, uint64_t now)
 {
 	cm_timing_start(&conn->timing, conn->destroyed ? CM_FAREWELL_NS : CM_GIVE_UP_NS, now);
 }
 
-void cm_begin(struct cm *cm, struct cm_conn *conn, uint64_t now)
+void cm_send_first(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	cm_send(cm, &conn->path, &conn->kept);
-	start_timing(conn, now);
+	cm_send_mad(cm, &conn->path, &conn->last_mad);
+	start_repetition(conn, now);
 	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
 }
 
 /* Sends the next queued request of a bucket of the request limit, after a request has left it. */
-static void send_next(struct cm *cm, uint32_t place, uint64_t now)
+static void send_next_queued(struct cm *cm, uint32_t bucket, uint64_t now)
 {
-	struct quota_node *node = cm_quota_next(&cm->quota, place);
+	struct quota_node *node = cm_quota_next(&cm->quota, bucket);
 	struct cm_conn *conn;
 
 	if (!node)
 		return;
-	conn = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, in_quota));
-	cm_begin(cm, conn, now);
+	conn = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, req_limit));
+	cm_send_first(cm, conn, now);
 }
 
 static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
-		      const struct cm_cause *cause)
+		      const struct cm_trigger *trigger)
 {
-	uint64_t now = cause->now, at = 0;
+	uint64_t now = trigger->now, at = 0;
 
 	switch (timer) {
 	case CM_TIMER_KEEP:
@@ -124,12 +124,12 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 		cm_heap_remove(&cm->deadlines, &conn->deadline);
 		return;
 	case CM_TIMER_REPEAT:
-		/* A queued request starts its timer in send_next(). */
-		if (conn->in_quota.how == QUOTA_WAITS) {
+		/* A queued request starts its timer in send_next_queued(). */
+		if (conn->req_limit.state == REQ_LIMIT_QUEUED) {
 			cm_heap_remove(&cm->deadlines, &conn->deadline);
 			return;
 		}
-		start_timing(conn, now);
+		start_repetition(conn, now);
 		at = cm_timing_next(&conn->timing);
 		break;
 	case CM_TIMER_NEXT:
@@ -137,11 +137,11 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 		at = cm_timing_next(&conn->timing);
 		break;
 	case CM_TIMER_STRETCH:
-		cm_timing_stretch(&conn->timing, cause->mad->mra.service_time, now);
+		cm_timing_stretch(&conn->timing, trigger->mad->mra.service_time, now);
 		at = cm_timing_next(&conn->timing);
 		break;
 	case CM_TIMER_ANEW:
-		request_anew(cm, conn, now);
+		retry_with_new_id(cm, conn, now);
 		at = cm_timing_next(&conn->timing);
 		break;
 	case CM_TIMER_GRACE:
@@ -157,15 +157,15 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 	cm_heap_set(&cm->deadlines, &conn->deadline, at);
 }
 
-static void tell(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
-		 const struct cm_cause *cause)
+static void report_event(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
+			 const struct cm_trigger *trigger)
 {
 	const struct cm_event event = {
 		.type = type,
-		.now = cause->now,
-		.mad = cause->mad,
-		.from = cause->from,
-		.listener = cause->listener,
+		.now = trigger->now,
+		.mad = trigger->mad,
+		.from = trigger->from,
+		.listener = trigger->listener,
 	};
 
 	if (type == CM_NO_EVENT || conn->destroyed)
@@ -185,7 +185,7 @@ static void tell(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
  * us, or will have, and waits for its end.  REJ: the peer was rejected, but the message may be
  * lost; one from this process to its own address is lost when the process exits.
  */
-static uint16_t last_message_in(enum cm_state state)
+static uint16_t last_message_type(enum cm_state state)
 {
 	static const uint16_t last_messages[CM_STATES] = {
 		[CM_REP_RCVD] = MAD_DREQ,     [CM_REP_SENT] = MAD_DREQ,
@@ -197,9 +197,9 @@ static uint16_t last_message_in(enum cm_state state)
 	return last_messages[state];
 }
 
-static void set_last_message(struct cm *cm, struct cm_conn *conn)
+static void update_last_message(struct cm *cm, struct cm_conn *conn)
 {
-	uint16_t wanted = last_message_in(conn->state);
+	uint16_t wanted = last_message_type(conn->state);
 	uint8_t bytes[MAD_BYTES];
 	struct mad dreq;
 
@@ -211,57 +211,57 @@ static void set_last_message(struct cm *cm, struct cm_conn *conn)
 	if (!wanted)
 		return;
 	if (wanted == MAD_DREQ)
-		cm_compose_dreq(conn, &dreq);
-	mad_encode(wanted == MAD_DREQ ? &dreq : &conn->kept, bytes);
+		cm_build_dreq(conn, &dreq);
+	mad_encode(wanted == MAD_DREQ ? &dreq : &conn->last_mad, bytes);
 	cm->config.ops->last_message(cm->config.owner, conn, &conn->path, bytes);
 }
 
-void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
-	     const struct cm_cause *cause)
+void cm_apply(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
+	      const struct cm_trigger *trigger)
 {
-	uint32_t place = conn->in_quota.place;
-	bool leaves = conn->in_quota.how != QUOTA_OUT && step->timer != CM_TIMER_KEEP;
+	uint32_t bucket = conn->req_limit.bucket;
+	bool leaves_limit = conn->req_limit.state != REQ_LIMIT_NONE && step->timer != CM_TIMER_KEEP;
 
 	assert(step && step->legal);
-	if (leaves)
-		cm_quota_leave(&cm->quota, &conn->in_quota);
-	send_of(cm, conn, step->send, cause);
+	if (leaves_limit)
+		cm_req_limit_remove(&cm->quota, &conn->req_limit);
+	send_for_step(cm, conn, step->send, trigger);
 	if (conn->state != step->next) {
 		conn->state = step->next;
-		conn->changed = cause->now;
+		conn->changed = trigger->now;
 	}
 	if (conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
-		cm_free_qp(cm, conn);
-	set_last_message(cm, conn);
-	set_timer(cm, conn, step->timer, cause);
-	if (leaves)
-		send_next(cm, place, cause->now);
-	tell(cm, conn, step->event, cause);
+		cm_unlink_remote_qp(cm, conn);
+	update_last_message(cm, conn);
+	set_timer(cm, conn, step->timer, trigger);
+	if (leaves_limit)
+		send_next_queued(cm, bucket, trigger->now);
+	report_event(cm, conn, step->event, trigger);
 	if (conn->state != CM_IDLE)
 		return;
-	cm_forget(cm, conn);
+	cm_unlink(cm, conn);
 	if (conn->destroyed)
 		cm_release(cm, conn);
 }
 
-enum cm_verdict cm_take_message(struct cm *cm, struct cm_conn *conn, enum cm_input input,
-				const struct cm_cause *cause)
+enum cm_verdict cm_apply_msg(struct cm *cm, struct cm_conn *conn, enum cm_input input,
+			     const struct cm_trigger *trigger)
 {
 	const struct cm_step *step = cm_step_of(conn->state, input);
 
 	if (!step)
 		return CM_DROP_STATE;
-	cm_take(cm, conn, step, cause);
+	cm_apply(cm, conn, step, trigger);
 	return step->repeated ? CM_REPEATED : CM_TAKEN;
 }
 
-enum cm_result cm_take_call(struct cm *cm, struct cm_conn *conn, enum cm_input input, uint64_t now)
+enum cm_result cm_apply_call(struct cm *cm, struct cm_conn *conn, enum cm_input input, uint64_t now)
 {
 	const struct cm_step *step = cm_step_of(conn->state, input);
-	const struct cm_cause cause = { .now = now };
+	const struct cm_trigger trigger = { .now = now };
 
 	if (!step)
 		return CM_BAD_STATE;
-	cm_take(cm, conn, step, &cause);
+	cm_apply(cm, conn, step, &trigger);
 	return CM_OK;
 }

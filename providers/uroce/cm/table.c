@@ -8,7 +8,7 @@
  * Ids are consecutive, and GUIDs may differ in any byte: multiplication by an odd constant spreads
  * both over the buckets.
  */
-static uint32_t bucket_of(uint64_t major, uint32_t minor)
+static uint32_t hash_bucket(uint64_t major, uint32_t minor)
 {
 	uint64_t mixed = (major ^ (uint64_t)minor << 17 ^ minor) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -17,7 +17,7 @@ static uint32_t bucket_of(uint64_t major, uint32_t minor)
 
 void cm_table_insert(struct table *table, struct table_node *node, uint64_t major, uint32_t minor)
 {
-	uint32_t bucket = bucket_of(major, minor);
+	uint32_t bucket = hash_bucket(major, minor);
 
 	assert(!node->in);
 	node->major = major;
@@ -29,7 +29,7 @@ void cm_table_insert(struct table *table, struct table_node *node, uint64_t majo
 
 void cm_table_remove(struct table *table, struct table_node *node)
 {
-	struct table_node **at = &table->bucket[bucket_of(node->major, node->minor)];
+	struct table_node **at = &table->bucket[hash_bucket(node->major, node->minor)];
 
 	if (!node->in)
 		return;
@@ -42,7 +42,7 @@ void cm_table_remove(struct table *table, struct table_node *node)
 	node->in = false;
 }
 
-static struct table_node *first_equal(struct table_node *node, uint64_t major, uint32_t minor)
+static struct table_node *next_match(struct table_node *node, uint64_t major, uint32_t minor)
 {
 	while (node && (node->major != major || node->minor != minor))
 		node = node->next;
@@ -51,10 +51,10 @@ static struct table_node *first_equal(struct table_node *node, uint64_t major, u
 
 struct table_node *cm_table_find(const struct table *table, uint64_t major, uint32_t minor)
 {
-	return first_equal(table->bucket[bucket_of(major, minor)], major, minor);
+	return next_match(table->bucket[hash_bucket(major, minor)], major, minor);
 }
 
 struct table_node *cm_table_next(const struct table_node *node)
 {
-	return first_equal(node->next, node->major, node->minor);
+	return next_match(node->next, node->major, node->minor);
 }

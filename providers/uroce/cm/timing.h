@@ -8,12 +8,12 @@
 
 /* Repetitions of one message.  Times in ns. */
 struct timing {
-	uint64_t interval; /* between repetitions after the first ones (CM_EARLY_RETRIES) */
+	uint64_t interval; /* between repetitions after the first ones (CM_FIRST_RETRY_DELAYS) */
 	uint64_t limit;	   /* maximum time from the first transmission to giving up */
 	uint64_t repeat_at;
 	uint64_t give_up_at;
 	uint32_t repeated;
-	bool stretched; /* an MRA has extended the time, which is allowed once */
+	bool extended; /* an MRA has extended the time, which is allowed once */
 };
 
 /*

@@ -50,7 +50,7 @@ typedef uint32_t block __attribute__((vector_size(16)));
  * to zero.  Four blocks with IPv6, five words less with IPv4.
  */
 #define FRONT_BLOCKS 4
-#define IPV4_LESS_WORDS 5
+#define IPV4_SKIPPED_WORDS 5
 #define FRONT_WORDS 13 /* words in these blocks before the BTH */
 
 /*
@@ -58,7 +58,7 @@ typedef uint32_t block __attribute__((vector_size(16)));
  * padded with zeros at its start.  (ISA-L inverts at start and end, so a result is also the state
  * to continue with.)
  */
-#define REGISTER_OF_ZEROS 0xffffffffu
+#define ZERO_REGISTER 0xffffffffu
 
 /*
  * Length from which ISA-L uses 512-bit registers and returns with their upper parts in use (2.30).
@@ -66,15 +66,15 @@ typedef uint32_t block __attribute__((vector_size(16)));
  * register, that is on the end of the previous checksum and hence on memory: streams of 64 KiB
  * messages are about 16 % slower without vzeroupper.
  */
-#define WIDE_REGISTERS_FROM 256
+#define WIDE_REGISTERS_MIN 256
 
 /*
  * A call costs as much as five blocks, so what follows the BTH is copied behind it and included in
  * the same call; but only below the length at which ISA-L loads 64 bytes at a time, which would
  * span our stores.
  */
-#define MOST_BLOCKS (WIDE_REGISTERS_FROM / sizeof(block) - 1)
-#define MOST_WHOLE_BLOCKS (MOST_BLOCKS - FRONT_BLOCKS - 1)
+#define MAX_BLOCKS (WIDE_REGISTERS_MIN / sizeof(block) - 1)
+#define MAX_WHOLE_BLOCKS (MAX_BLOCKS - FRONT_BLOCKS - 1)
 
 static inline void clear_wide_registers(void)
 {
@@ -88,7 +88,7 @@ static inline void clear_wide_registers(void)
 }
 
 /* Four bytes in memory order. */
-static inline uint32_t word(const uint8_t *at)
+static inline uint32_t load_word(const uint8_t *at)
 {
 	uint32_t value;
 
@@ -98,8 +98,8 @@ static inline uint32_t word(const uint8_t *at)
 
 /* Writes the front and the BTH; with IPv4 the first five words are not written. */
 static inline __attribute__((always_inline)) void
-make_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip_id,
-	   uint32_t udp_payload_length, const uint8_t *bth)
+write_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip_id,
+	    uint32_t udp_payload_length, const uint8_t *bth)
 {
 	uint32_t length = udp_payload_length + UDP_BYTES;
 	const uint8_t *src = path->src, *dst = path->dst;
@@ -109,8 +109,8 @@ make_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip
 		front[1] = htobe32(IPV6_FIRST_WORD);
 		front[2] = htobe32(length << 16 | IPV6_LENGTH_WORD);
 		for (unsigned int i = 0; i < 4; i++) {
-			front[3 + i] = word(src + 4 * i);
-			front[7 + i] = word(dst + 4 * i);
+			front[3 + i] = load_word(src + 4 * i);
+			front[7 + i] = load_word(dst + 4 * i);
 		}
 	} else {
 		front[5] = ~0u;
@@ -118,14 +118,14 @@ make_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip
 		front[7] = htobe32((uint32_t)ip_id << 16 | IPV4_FLAGS);
 		front[8] = htobe32(IPV4_THIRD_WORD);
 		/* An IPv4 address is the last word of its GID. */
-		front[9] = word(src + 12);
-		front[10] = word(dst + 12);
+		front[9] = load_word(src + 12);
+		front[10] = load_word(dst + 12);
 	}
 	front[11] = htobe32((uint32_t)path->src_port << 16 | WIRE_UDP_PORT);
 	front[12] = htobe32(length << 16 | UDP_MASKED_CHECKSUM);
-	front[13] = word(bth);
-	front[14] = word(bth + 4) | htobe32(BTH_MASKED_BITS);
-	front[15] = word(bth + 8);
+	front[13] = load_word(bth);
+	front[14] = load_word(bth + 4) | htobe32(BTH_MASKED_BITS);
+	front[15] = load_word(bth + 8);
 }
 
 /*
@@ -138,14 +138,14 @@ begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip
 	     uint32_t udp_payload_length, const uint8_t *header, unsigned int extra)
 {
 	const unsigned int empty =
-		(BLOCK_WORDS - extra + (ipv6 ? 0 : IPV4_LESS_WORDS)) / BLOCK_WORDS;
+		(BLOCK_WORDS - extra + (ipv6 ? 0 : IPV4_SKIPPED_WORDS)) / BLOCK_WORDS;
 	const uint8_t *rest = header + WIRE_BTH_BYTES;
 	/* One block of zeros, the front, and the extra words. */
 	uint32_t words[BLOCK_WORDS * (FRONT_BLOCKS + 2)] = { 0 };
 
-	make_front(words + BLOCK_WORDS, path, ipv6, ip_id, udp_payload_length, header);
+	write_front(words + BLOCK_WORDS, path, ipv6, ip_id, udp_payload_length, header);
 	for (unsigned int i = 0; i < extra; i++)
-		words[BLOCK_WORDS * (FRONT_BLOCKS + 1) + i] = word(rest + 4 * i);
+		words[BLOCK_WORDS * (FRONT_BLOCKS + 1) + i] = load_word(rest + 4 * i);
 #define BLOCK(i)                                                                                \
 	(block)                                                                                 \
 	{                                                                                       \
@@ -164,9 +164,9 @@ begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip
 }
 
 /* Headers that do not fit into one call with the front. */
-static __attribute__((noinline)) uint32_t begin_in_two(const struct wire_path *path, uint16_t ip_id,
-						       uint32_t udp_payload_length,
-						       const uint8_t *header, size_t header_length)
+static __attribute__((noinline)) uint32_t
+begin_in_two_calls(const struct wire_path *path, uint16_t ip_id, uint32_t udp_payload_length,
+		   const uint8_t *header, size_t header_length)
 {
 	uint32_t state = wire_icrc_begin(path, ip_id, udp_payload_length, header, WIRE_BTH_BYTES);
 
@@ -182,11 +182,11 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 {
 	const uint8_t *rest = header + WIRE_BTH_BYTES, *rest_end = header + header_length;
 	size_t rest_length = header_length - WIRE_BTH_BYTES;
-	block blocks[MOST_BLOCKS], *first, *end = blocks + FRONT_BLOCKS + 1;
+	block blocks[MAX_BLOCKS], *first, *end = blocks + FRONT_BLOCKS + 1;
 
 	assert(header_length >= WIRE_BTH_BYTES);
-	if (rest_length % 4 != 0 || rest_length / sizeof(block) > MOST_WHOLE_BLOCKS)
-		return begin_in_two(path, ip_id, udp_payload_length, header, header_length);
+	if (rest_length % 4 != 0 || rest_length / sizeof(block) > MAX_WHOLE_BLOCKS)
+		return begin_in_two_calls(path, ip_id, udp_payload_length, header, header_length);
 #define BEGIN(ipv6, extra) \
 	begin_blocks(blocks, path, ipv6, ip_id, udp_payload_length, header, extra)
 	switch (rest_length / 4 % BLOCK_WORDS) {
@@ -210,7 +210,7 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 		memcpy(&copy, rest, sizeof(copy));
 		*end++ = copy;
 	}
-	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)first,
+	return crc32_gzip_refl(ZERO_REGISTER, (const uint8_t *)first,
 			       (uint64_t)((const uint8_t *)end - (const uint8_t *)first));
 }
 
@@ -223,9 +223,9 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
  * Starting a CRC with such a register is the same as starting with zeros and XORing it to the first
  * four bytes.
  */
-#define SHORT_LEAST 16
-#define SHORT_MOST 96
-#define SHORT_LENGTHS ((SHORT_MOST - SHORT_LEAST) / 4 + 1)
+#define SHORT_MIN 16
+#define SHORT_MAX 96
+#define SHORT_LENGTHS ((SHORT_MAX - SHORT_MIN) / 4 + 1)
 
 /*
  * BEFORE_N(byte): effect on the register of a byte that is followed by N bytes, as the sum over its
@@ -254,17 +254,17 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 /* Effect of both length fields (UDP, and IPv4 or IPv6), of which all upper bytes are 0. */
 #define OF_LENGTH_4(udp) (BEFORE_2(udp) ^ BEFORE_24((udp) + IPV4_BYTES))
 #define OF_LENGTH_6(udp) (BEFORE_2(udp) ^ BEFORE_42(udp))
-#define LENGTH_4(length) OF_LENGTH_4((length) + UDP_BYTES) ^ OF_LENGTH_4(SHORT_LEAST + UDP_BYTES)
-#define LENGTH_6(length) OF_LENGTH_6((length) + UDP_BYTES) ^ OF_LENGTH_6(SHORT_LEAST + UDP_BYTES)
+#define LENGTH_4(length) OF_LENGTH_4((length) + UDP_BYTES) ^ OF_LENGTH_4(SHORT_MIN + UDP_BYTES)
+#define LENGTH_6(length) OF_LENGTH_6((length) + UDP_BYTES) ^ OF_LENGTH_6(SHORT_MIN + UDP_BYTES)
 #define FOUR(LENGTH, from) LENGTH(from), LENGTH((from) + 4), LENGTH((from) + 8), LENGTH((from) + 12)
 #define ALL_LENGTHS(LENGTH)                                                             \
 	{                                                                               \
 		FOUR(LENGTH, 16), FOUR(LENGTH, 32), FOUR(LENGTH, 48), FOUR(LENGTH, 64), \
-			FOUR(LENGTH, 80), LENGTH(SHORT_MOST)                            \
+			FOUR(LENGTH, 80), LENGTH(SHORT_MAX)                             \
 	}
 
-static const uint32_t of_lengths[2][SHORT_LENGTHS] = { ALL_LENGTHS(LENGTH_4),
-						       ALL_LENGTHS(LENGTH_6) };
+static const uint32_t length_effect[2][SHORT_LENGTHS] = { ALL_LENGTHS(LENGTH_4),
+							  ALL_LENGTHS(LENGTH_6) };
 
 #define FOUR_BYTES(BEFORE, byte) \
 	BEFORE(byte), BEFORE((byte) + 1), BEFORE((byte) + 2), BEFORE((byte) + 3)
@@ -281,16 +281,16 @@ static const uint32_t of_lengths[2][SHORT_LENGTHS] = { ALL_LENGTHS(LENGTH_4),
 	}
 
 /* Effect of the lower and of the upper byte of the identification. */
-static const uint32_t of_identification[2][256] = { ALL_BYTES(BEFORE_22), ALL_BYTES(BEFORE_23) };
+static const uint32_t id_effect[2][256] = { ALL_BYTES(BEFORE_22), ALL_BYTES(BEFORE_23) };
 
 void wire_icrc_precompute(struct wire_path *path)
 {
 	static const uint8_t no_header[WIRE_BTH_BYTES];
 	uint32_t front[BLOCK_WORDS * FRONT_BLOCKS];
-	unsigned int from = path->ipv6 ? 0 : IPV4_LESS_WORDS;
+	unsigned int from = path->ipv6 ? 0 : IPV4_SKIPPED_WORDS;
 
-	make_front(front, path, path->ipv6, 0, SHORT_LEAST, no_header);
-	path->known = ~crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)(front + from),
+	write_front(front, path, path->ipv6, 0, SHORT_MIN, no_header);
+	path->known = ~crc32_gzip_refl(ZERO_REGISTER, (const uint8_t *)(front + from),
 				       (FRONT_WORDS - from) * sizeof(front[0]));
 }
 
@@ -300,20 +300,20 @@ void wire_icrc_precompute(struct wire_path *path)
  */
 static inline bool is_short(const struct wire_path *path, size_t length)
 {
-	return path->known && length % 4 == 0 && length - SHORT_LEAST <= SHORT_MOST - SHORT_LEAST;
+	return path->known && length % 4 == 0 && length - SHORT_MIN <= SHORT_MAX - SHORT_MIN;
 }
 
-static inline uint32_t register_behind_front(const struct wire_path *path, uint16_t ip_id,
-					     size_t length)
+static inline uint32_t register_after_front(const struct wire_path *path, uint16_t ip_id,
+					    size_t length)
 {
-	uint32_t state = path->known ^ of_lengths[path->ipv6][(length - SHORT_LEAST) / 4];
+	uint32_t state = path->known ^ length_effect[path->ipv6][(length - SHORT_MIN) / 4];
 
 	if (path->ipv6)
 		return state;
-	return state ^ of_identification[0][ip_id & 255] ^ of_identification[1][ip_id >> 8];
+	return state ^ id_effect[0][ip_id & 255] ^ id_effect[1][ip_id >> 8];
 }
 
-static inline block load(const uint8_t *from)
+static inline block load_block(const uint8_t *from)
 {
 	block value;
 
@@ -322,15 +322,15 @@ static inline block load(const uint8_t *from)
 }
 
 /* short_icrc() for packets of one block, such as ACKs, and SENDs of at most four bytes. */
-#define SHORTEST (sizeof(block) + WIRE_ICRC_BYTES)
+#define ONE_BLOCK_BYTES (sizeof(block) + WIRE_ICRC_BYTES)
 static inline __attribute__((always_inline)) uint32_t
-shortest_icrc(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet)
+one_block_icrc(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet)
 {
-	const uint32_t begin = htole32(register_behind_front(path, ip_id, SHORTEST));
+	const uint32_t begin = htole32(register_after_front(path, ip_id, ONE_BLOCK_BYTES));
 	const block one =
-		(load(packet) ^ (block){ begin }) | (block){ 0, htobe32(BTH_MASKED_BITS) };
+		(load_block(packet) ^ (block){ begin }) | (block){ 0, htobe32(BTH_MASKED_BITS) };
 
-	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)&one, sizeof(one));
+	return crc32_gzip_refl(ZERO_REGISTER, (const uint8_t *)&one, sizeof(one));
 }
 
 /* ICRC of a short packet, in blocks padded at the start as in wire_icrc_begin(). */
@@ -338,33 +338,33 @@ static __attribute__((noinline)) uint32_t short_icrc(const struct wire_path *pat
 						     const uint8_t *packet, size_t length)
 {
 	const uint8_t *from, *packet_end = packet + length - WIRE_ICRC_BYTES;
-	const uint32_t begin = htole32(register_behind_front(path, ip_id, length));
+	const uint32_t begin = htole32(register_after_front(path, ip_id, length));
 	const uint32_t masked = htobe32(BTH_MASKED_BITS);
-	block blocks[SHORT_MOST / sizeof(block) + 1], *end = blocks;
+	block blocks[SHORT_MAX / sizeof(block) + 1], *end = blocks;
 
 	switch ((length - WIRE_ICRC_BYTES) / 4 % BLOCK_WORDS) {
 	case 0:
-		*end++ = (load(packet) ^ (block){ begin }) | (block){ 0, masked };
+		*end++ = (load_block(packet) ^ (block){ begin }) | (block){ 0, masked };
 		from = packet + 16;
 		break;
 	case 1:
-		*end++ = (block){ 0, 0, 0, word(packet) ^ begin };
-		*end++ = load(packet + 4) | (block){ masked };
+		*end++ = (block){ 0, 0, 0, load_word(packet) ^ begin };
+		*end++ = load_block(packet + 4) | (block){ masked };
 		from = packet + 20;
 		break;
 	case 2:
-		*end++ = (block){ 0, 0, word(packet) ^ begin, word(packet + 4) | masked };
+		*end++ = (block){ 0, 0, load_word(packet) ^ begin, load_word(packet + 4) | masked };
 		from = packet + 8;
 		break;
 	default:
-		*end++ = (block){ 0, word(packet) ^ begin, word(packet + 4) | masked,
-				  word(packet + 8) };
+		*end++ = (block){ 0, load_word(packet) ^ begin, load_word(packet + 4) | masked,
+				  load_word(packet + 8) };
 		from = packet + 12;
 		break;
 	}
 	for (; from != packet_end; from += sizeof(block))
-		*end++ = load(from);
-	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)blocks,
+		*end++ = load_block(from);
+	return crc32_gzip_refl(ZERO_REGISTER, (const uint8_t *)blocks,
 			       (uint64_t)((const uint8_t *)end - (const uint8_t *)blocks));
 }
 
@@ -373,7 +373,7 @@ static __attribute__((noinline)) uint32_t short_icrc(const struct wire_path *pat
 uint32_t wire_icrc_continue(uint32_t state, const uint8_t *bytes, size_t length)
 {
 	state = crc32_gzip_refl(state, bytes, length);
-	if (length >= WIDE_REGISTERS_FROM)
+	if (length >= WIDE_REGISTERS_MIN)
 		clear_wide_registers();
 	return state;
 }
@@ -386,8 +386,8 @@ void wire_icrc_finish(uint32_t state, uint8_t *out)
 static inline __attribute__((always_inline)) uint32_t
 icrc_of(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet, size_t length)
 {
-	if (length == SHORTEST && path->known)
-		return shortest_icrc(path, ip_id, packet);
+	if (length == ONE_BLOCK_BYTES && path->known)
+		return one_block_icrc(path, ip_id, packet);
 	if (is_short(path, length))
 		return short_icrc(path, ip_id, packet, length);
 	return wire_icrc_begin(path, ip_id, (uint32_t)length, packet, length - WIRE_ICRC_BYTES);
@@ -402,22 +402,22 @@ inline void wire_icrc_put(const struct wire_path *path, uint16_t ip_id, uint8_t 
 }
 
 /* As in the CRC, the bits of polynomials are reflected: bit 31 is x^0. */
-static inline uint32_t times_x(uint32_t a)
+static inline uint32_t multiply_by_x(uint32_t a)
 {
 	/* All ones or all zeros, to avoid an unpredictable branch. */
 	return (a >> 1) ^ (0xedb88320u & (0u - (a & 1)));
 }
 
 /* Product of two polynomials modulo P, four bits of a at a time. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t multiply_mod_p(uint32_t a, uint32_t b)
 {
 	/* Remainder of the four bits that are shifted out. */
-	static const uint32_t shifted_out[16] = {
+	static const uint32_t reduced[16] = {
 		0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
 		0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
 		0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
 	};
-	const uint32_t x1 = times_x(b), x2 = times_x(x1), x3 = times_x(x2);
+	const uint32_t x1 = multiply_by_x(b), x2 = multiply_by_x(x1), x3 = multiply_by_x(x2);
 	/* Product of b and the polynomial of each four bits, the uppermost of which is x^0. */
 	const uint32_t multiples[16] = {
 		0, x3,	   x2,	   x2 ^ x3,	x1,	x1 ^ x3,     x1 ^ x2,	  x1 ^ x2 ^ x3,
@@ -426,12 +426,12 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	uint32_t product = 0;
 
 	for (unsigned int bit = 0; bit < 32; bit += 4)
-		product = (product >> 4) ^ shifted_out[product & 15] ^ multiples[a >> bit & 15];
+		product = (product >> 4) ^ reduced[product & 15] ^ multiples[a >> bit & 15];
 	return product;
 }
 
 /* Removes n zero bytes from the end: returns state * x^-8n mod P.  n < 2^16. */
-static uint32_t unshift(uint32_t state, uint32_t n)
+static uint32_t remove_zero_bytes(uint32_t state, uint32_t n)
 {
 	/* x^(-8 * d * 16^k) mod P for digit d of n at place k. */
 	static const uint32_t powers[4][16] = {
@@ -451,17 +451,17 @@ static uint32_t unshift(uint32_t state, uint32_t n)
 
 	for (const uint32_t(*place)[16] = powers; n; n /= 16, place++)
 		if (n % 16)
-			state = multiply(state, (*place)[n % 16]);
+			state = multiply_mod_p(state, (*place)[n % 16]);
 	return state;
 }
 
 /* Finds the identification that changes the ICRC by difference, if there is one. */
-static __attribute__((noinline)) enum wire_icrc_verdict solve(uint32_t difference, size_t covered,
-							      uint16_t *ip_id)
+static __attribute__((noinline)) enum wire_icrc_verdict solve_ip_id(uint32_t difference,
+								    size_t covered, uint16_t *ip_id)
 {
 	uint32_t after_id = (uint32_t)(IPV4_AFTER_ID + UDP_BYTES + covered);
 
-	difference = unshift(difference, after_id + 4);
+	difference = remove_zero_bytes(difference, after_id + 4);
 	/*
 	 * Bits 16..23 are the first byte of d, bits 24..31 the second; the others are x^16 and
 	 * above.
@@ -484,5 +484,5 @@ inline enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint
 	difference = icrc_of(path, *ip_id, packet, length) ^ wire_get_le32(packet + covered);
 	if (!difference)
 		return WIRE_ICRC_RIGHT;
-	return path->ipv6 ? WIRE_ICRC_WRONG : solve(difference, covered, ip_id);
+	return path->ipv6 ? WIRE_ICRC_WRONG : solve_ip_id(difference, covered, ip_id);
 }

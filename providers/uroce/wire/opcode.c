@@ -79,7 +79,7 @@
 	 PART(set, RETH, 16) + PART(set, ATOMICETH, 28) + PART(set, AETH, 4) +             \
 	 PART(set, ATOMICACKETH, 8) + PART(set, IMMDT, 4) + PART(set, IETH, 4))
 
-#define FACTS(service, op, fam, pos, set)                                   \
+#define ENTRY(service, op, fam, pos, set)                                   \
 	[WIRE_##service | WIRE_##op] = {                                    \
 		.headers = (uint16_t)((set) | service##_ADDS(fam)),         \
 		.header_length = HEADER_BYTES((set) | service##_ADDS(fam)), \
@@ -88,8 +88,8 @@
 	},
 
 /* clang-format off */
-const struct wire_op_facts wire_op_facts[256] = {
-	ALL_ROWS(FACTS)
+const struct wire_op_entry wire_op_table[256] = {
+	ALL_ROWS(ENTRY)
 	[WIRE_CNP_OPCODE] = {
 		.header_length = WIRE_BTH_BYTES + CNP_RESERVED_BYTES,
 		.family = WIRE_FAMILY_NONE,
@@ -120,7 +120,7 @@ static const char *const names[256] = {
 
 const struct wire_op_info *wire_op_info(uint8_t opcode)
 {
-	if (!wire_op_facts[opcode].header_length)
+	if (!wire_op_table[opcode].header_length)
 		return NULL;
 	if (opcode == WIRE_CNP_OPCODE)
 		return &cnp_row;
@@ -129,22 +129,22 @@ const struct wire_op_info *wire_op_info(uint8_t opcode)
 
 enum wire_family wire_op_family(uint8_t opcode)
 {
-	return (enum wire_family)wire_op_facts[opcode].family;
+	return (enum wire_family)wire_op_table[opcode].family;
 }
 
 enum wire_position wire_op_position(uint8_t opcode)
 {
-	return (enum wire_position)wire_op_facts[opcode].position;
+	return (enum wire_position)wire_op_table[opcode].position;
 }
 
 uint16_t wire_op_headers(uint8_t opcode)
 {
-	return wire_op_facts[opcode].headers;
+	return wire_op_table[opcode].headers;
 }
 
 unsigned int wire_op_header_length(uint8_t opcode)
 {
-	return wire_op_facts[opcode].header_length;
+	return wire_op_table[opcode].header_length;
 }
 
 const char *wire_op_name(uint8_t opcode)
@@ -154,28 +154,28 @@ const char *wire_op_name(uint8_t opcode)
 
 bool wire_op_is_request(uint8_t opcode)
 {
-	uint8_t family = wire_op_facts[opcode].family;
+	uint8_t family = wire_op_table[opcode].family;
 
 	return family != WIRE_FAMILY_NONE && family < WIRE_FAMILY_READ_RESPONSE;
 }
 
 bool wire_op_is_response(uint8_t opcode)
 {
-	return wire_op_facts[opcode].family >= WIRE_FAMILY_READ_RESPONSE;
+	return wire_op_table[opcode].family >= WIRE_FAMILY_READ_RESPONSE;
 }
 
 /* rule S5: a message continues in the same service and family until its last packet. */
 bool wire_op_may_follow(int previous, uint8_t next)
 {
-	const struct wire_op_facts *to = &wire_op_facts[next];
-	const struct wire_op_facts *from;
+	const struct wire_op_entry *to = &wire_op_table[next];
+	const struct wire_op_entry *from;
 
 	if (!wire_op_is_request(next))
 		return false;
 	if (previous < 0)
 		return to->position & (WIRE_FIRST | WIRE_ONLY);
 
-	from = &wire_op_facts[previous & 0xff];
+	from = &wire_op_table[previous & 0xff];
 	if (!wire_op_is_request((uint8_t)previous) || ((previous ^ next) & WIRE_SERVICE_MASK))
 		return false;
 	if (from->position & (WIRE_LAST | WIRE_ONLY))

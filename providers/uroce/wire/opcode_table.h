@@ -10,7 +10,7 @@
 
 #include "opcode.h"
 
-struct wire_op_facts {
+struct wire_op_entry {
 	uint16_t headers;	/* set of enum wire_header */
 	uint8_t header_length;	/* bytes, with BTH and reserved bytes; 0: the opcode is undefined */
 	uint8_t family;		/* enum wire_family */
@@ -18,6 +18,6 @@ struct wire_op_facts {
 	uint8_t reserved_bytes; /* reserved bytes after the headers, included in header_length */
 };
 
-extern const struct wire_op_facts wire_op_facts[256];
+extern const struct wire_op_entry wire_op_table[256];
 
 #endif

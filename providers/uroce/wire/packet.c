@@ -25,8 +25,8 @@
 #define IETH_BYTES 4
 
 /* Most packets have a RETH, an AETH or neither; the headers before and after these are rare. */
-#define IN_FRONT_OF_RETH (WIRE_HAS_XRCETH | WIRE_HAS_DETH | WIRE_HAS_FETH)
-#define BEHIND_AETH (WIRE_HAS_ATOMICACKETH | WIRE_HAS_IMMDT | WIRE_HAS_IETH)
+#define BEFORE_RETH (WIRE_HAS_XRCETH | WIRE_HAS_DETH | WIRE_HAS_FETH)
+#define AFTER_AETH (WIRE_HAS_ATOMICACKETH | WIRE_HAS_IMMDT | WIRE_HAS_IETH)
 
 #define PAYLOAD_ALIGNMENT 4
 
@@ -71,7 +71,7 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 
 	if (!(headers & WIRE_HAS_EXTENSIONS))
 		return;
-	if (headers & IN_FRONT_OF_RETH) {
+	if (headers & BEFORE_RETH) {
 		if (headers & WIRE_HAS_XRCETH) {
 			packet->xrc_srqn = wire_get_be32(at) & WIRE_24BIT_MASK;
 			at += XRCETH_BYTES;
@@ -105,7 +105,7 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 		packet->msn = word & WIRE_24BIT_MASK;
 		at += WIRE_AETH_BYTES;
 	}
-	if (!(headers & BEHIND_AETH))
+	if (!(headers & AFTER_AETH))
 		return;
 	if (headers & WIRE_HAS_ATOMICACKETH) {
 		packet->original = wire_get_be64(at);
@@ -124,7 +124,7 @@ inline enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wi
 {
 	/* The peer may be able to modify the bytes: those that determine lengths are read once. */
 	const volatile uint8_t *first = bytes;
-	const struct wire_op_facts *facts;
+	const struct wire_op_entry *entry;
 	uint8_t opcode, flags;
 	size_t body, pad;
 
@@ -134,26 +134,26 @@ inline enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wi
 	flags = first[1];
 	if (flags & BTH_TVER_MASK)
 		return WIRE_BAD_VERSION;
-	facts = &wire_op_facts[opcode];
-	if (!facts->header_length)
+	entry = &wire_op_table[opcode];
+	if (!entry->header_length)
 		return WIRE_BAD_OPCODE;
 
 	pad = flags >> WIRE_BTH_PAD_SHIFT & BTH_PAD_MASK;
-	if (length < facts->header_length + pad + WIRE_ICRC_BYTES)
+	if (length < entry->header_length + pad + WIRE_ICRC_BYTES)
 		return WIRE_TOO_SHORT;
 	/* Payload and pad together; headers and ICRC are multiples of four. */
-	body = length - facts->header_length - WIRE_ICRC_BYTES;
+	body = length - entry->header_length - WIRE_ICRC_BYTES;
 	if (body - pad > WIRE_MAX_MTU)
 		return WIRE_TOO_LONG;
 	if (body % PAYLOAD_ALIGNMENT)
 		return WIRE_BAD_LENGTH;
-	if (body && !(facts->headers & WIRE_HAS_PAYLOAD))
+	if (body && !(entry->headers & WIRE_HAS_PAYLOAD))
 		return WIRE_BAD_LENGTH;
 
 	wire_packet_clear(packet);
 	parse_bth(bytes, opcode, flags, packet);
-	parse_extensions(bytes + WIRE_BTH_BYTES, facts->headers, packet);
-	packet->payload = bytes + facts->header_length;
+	parse_extensions(bytes + WIRE_BTH_BYTES, entry->headers, packet);
+	packet->payload = bytes + entry->header_length;
 	packet->payload_length = (uint32_t)(body - pad);
 	return WIRE_OK;
 }
@@ -173,10 +173,10 @@ static void build_bth(const struct wire_packet *packet, uint8_t *at)
 
 unsigned int wire_build_extensions(const struct wire_packet *packet, uint8_t opcode, uint8_t *at)
 {
-	const unsigned int headers = wire_op_facts[opcode].headers;
+	const unsigned int headers = wire_op_table[opcode].headers;
 	const uint8_t *begin = at;
 
-	if (headers & IN_FRONT_OF_RETH) {
+	if (headers & BEFORE_RETH) {
 		if (headers & WIRE_HAS_XRCETH) {
 			wire_put_be32(at, packet->xrc_srqn & WIRE_24BIT_MASK);
 			at += XRCETH_BYTES;
@@ -209,7 +209,7 @@ unsigned int wire_build_extensions(const struct wire_packet *packet, uint8_t opc
 			      (uint32_t)packet->syndrome << 24 | (packet->msn & WIRE_24BIT_MASK));
 		at += WIRE_AETH_BYTES;
 	}
-	if (!(headers & BEHIND_AETH))
+	if (!(headers & AFTER_AETH))
 		return (unsigned int)(at - begin);
 	if (headers & WIRE_HAS_ATOMICACKETH) {
 		wire_put_be64(at, packet->original);
@@ -228,12 +228,12 @@ unsigned int wire_build_extensions(const struct wire_packet *packet, uint8_t opc
 
 unsigned int wire_build_headers(const struct wire_packet *packet, uint8_t *bytes)
 {
-	const struct wire_op_facts *facts = &wire_op_facts[packet->opcode];
+	const struct wire_op_entry *entry = &wire_op_table[packet->opcode];
 
-	assert(facts->header_length);
+	assert(entry->header_length);
 	build_bth(packet, bytes);
 	wire_build_extensions(packet, packet->opcode, bytes + WIRE_BTH_BYTES);
-	if (facts->reserved_bytes)
-		memset(bytes + WIRE_BTH_BYTES, 0, facts->reserved_bytes);
-	return facts->header_length;
+	if (entry->reserved_bytes)
+		memset(bytes + WIRE_BTH_BYTES, 0, entry->reserved_bytes);
+	return entry->header_length;
 }
