@@ -2,11 +2,9 @@
 /*
  * Private structures and functions of this layer.
  *
- *   calls.c, sidr.c     calls of the owner  \
- *   receive.c           messages             > carry out steps (step.c) of the table in state.c
- *   cm_expire()         timers              /
- *   compose.c           builds messages
- *   cm.c                ids and tables of connections; listen.c: of listeners
+ * Calls of the owner (calls.c, sidr.c), received messages (receive.c) and timers (cm_expire())
+ * carry out steps (step.c) of the table in state.c.  Messages are built by compose.c.  Ids and
+ * tables of connections are in cm.c, those of listeners in listen.c.
  */
 #ifndef UROCE_CM_CONN_H
 #define UROCE_CM_CONN_H

@@ -66,18 +66,18 @@ const char *cm_result_name(enum cm_result result)
 const char *cm_verdict_name(enum cm_verdict verdict)
 {
 	static const char *const names[CM_VERDICTS] = {
-		[CM_TAKEN] = "taken",
+		[CM_TAKEN] = "handled",
 		[CM_REPEATED] = "repeated",
-		[CM_DROP_MAD] = "no message of the connection manager",
+		[CM_DROP_MAD] = "not a message of the connection manager",
 		[CM_DROP_UNKNOWN_ID] = "unknown id",
 		[CM_DROP_STATE] = "not in this state",
-		[CM_DROP_QPN] = "another queue pair",
+		[CM_DROP_QPN] = "wrong queue pair",
 		[CM_REFUSED_SERVICE] = "no listener",
 		[CM_REFUSED_MISMATCH] = "no listener for this address or service",
 		[CM_REFUSED_BACKLOG] = "backlog full",
 		[CM_REFUSED_STALE] = "stale connection",
-		[CM_REFUSED_PATH] = "another GID",
-		[CM_ANSWERED_UNKNOWN] = "forgotten connection",
+		[CM_REFUSED_PATH] = "wrong GID or path MTU",
+		[CM_ANSWERED_UNKNOWN] = "unknown connection",
 	};
 
 	return NAME_OF(verdict, names, CM_VERDICTS);
