@@ -163,7 +163,7 @@ enum cm_result {
 	CM_OK,
 	CM_BAD_STATE,	 /* not allowed in this state; the connection may just have ended */
 	CM_BAD_ARGUMENT, /* private data too long, no device, or wrong service */
-	CM_IN_USE,	 /* cm_listen(): another listener has the same address, device and family */
+	CM_IN_USE,	 /* cm_listen(): another listener would receive the same requests */
 	CM_RESULTS,
 };
 const char *cm_result_name(enum cm_result result);
@@ -263,9 +263,9 @@ struct cm_connect_param {
 uint8_t cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life);
 
 /*
- * Sends a REQ: IDLE -> REQ_SENT.  Ends with event REP, REJECTED or UNREACHABLE.  UNREACHABLE comes
- * after (response_time + 2 packet_life) x (max_cm_retries + 1), but after CM_GIVE_UP_NS at the
- * latest; an MRA of the peer extends that once.
+ * Sends a REQ: IDLE -> REQ_SENT.  Ends with event REP, REJECTED or UNREACHABLE.  UNREACHABLE is
+ * reported after (2 packet lives + response time) x (max_cm_retries + 1), at most CM_GIVE_UP_NS; an
+ * MRA of the peer extends that once.
  */
 enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_connect_param *param,
 			  uint64_t now);
@@ -339,8 +339,9 @@ enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now);
 
 /*
  * Ends a connection, in any state, of which the owner needs no more events.  Sends the REJ, DREQ,
- * DREP or SIDR_REP that the peer waits for, and repeats it in the background until it is answered
- * or given up.  Calls ops->released after that, or immediately if there is nothing to send.
+ * DREP or SIDR_REP that the peer waits for.  The connection stays in the background, to repeat that
+ * message, until the peer has answered or is given up.  Calls ops->released then, or before this
+ * call returns if there is nothing to wait for.
  */
 void cm_destroy(struct cm *cm, struct cm_conn *conn, uint64_t now);
 
@@ -418,7 +419,7 @@ uint64_t cm_deadline(const struct cm *cm);
 /* Handles all timers due at now: repeats messages, gives up, ends timewaits. */
 void cm_expire(struct cm *cm, uint64_t now);
 
-/* ---- Looking ---- */
+/* ---- Queries ---- */
 
 enum cm_state cm_conn_state(const struct cm_conn *conn);
 

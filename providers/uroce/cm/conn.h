@@ -76,7 +76,10 @@ struct cm {
 	struct cm_counters counters;
 };
 
-/* Trigger of a step.  For messages mad and from are set; otherwise they are NULL. */
+/*
+ * Trigger of a step.  mad and from are set for received messages, otherwise NULL; for CM_IN_STALE
+ * mad is a REJ made by receive.c.
+ */
 struct cm_trigger {
 	const struct mad *mad;
 	const struct cm_path *from;
