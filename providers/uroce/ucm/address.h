@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Socket addresses of the commands as one structure: IPv4, IPv6, and InfiniBand's (AF_IB). */
+/* Socket addresses of commands in one structure: IPv4, IPv6 and InfiniBand (AF_IB). */
 #ifndef UROCE_UCM_ADDRESS_H
 #define UROCE_UCM_ADDRESS_H
 
@@ -14,26 +14,29 @@
 
 struct ucm_address {
 	int family;	    /* AF_INET, AF_INET6, UCM_AF_IB; AF_UNSPEC: none */
-	uint8_t ip[16];	    /* as in GIDs: IPv4 as ::ffff:a.b.c.d */
+	uint8_t ip[16];	    /* as in a GID: IPv4 as ::ffff:a.b.c.d */
 	uint16_t port;	    /* host order */
-	uint16_t space;	    /* AF_IB: the port space that its service id names, or 0 */
+	uint16_t space;	    /* AF_IB: port space in the service id, or 0 */
 	uint32_t scope_id;  /* interface index, or 0 */
 	uint32_t flow_info; /* IPv6: 20 bits, host order */
 };
 
-/* How many bytes a socket address of that family has, 0 for unknown ones. */
+/* Returns the size of a socket address of the family, or 0 if the family is unknown. */
 size_t ucm_address_bytes(int family);
-/* bytes are what is there of from.  false: of no known family, or too short for it. */
+/*
+ * Parses the socket address at from, of which bytes are available.  Returns false if the family is
+ * unknown or the address is truncated.
+ */
 bool ucm_address_get(const void *from, size_t bytes, struct ucm_address *address);
 /*
- * Writes ucm_address_bytes(), or no more of them than there is room for; returns how many.  As the
- * kernel does: an AF_IB address does not fit where QUERY_ROUTE tells addresses.
+ * Writes the socket address, truncated to room bytes, and returns the number of bytes written.  The
+ * kernel truncates as well: an AF_IB address does not fit into the response of QUERY_ROUTE.
  */
 size_t ucm_address_put(const struct ucm_address *address, void *to, size_t room);
 
 void ucm_address_any(int family, struct ucm_address *address);
 
-/* 0.0.0.0, ::, the GID of zeros. */
+/* Returns true for 0.0.0.0, :: and the zero GID. */
 bool ucm_address_is_any(const struct ucm_address *address);
 bool ucm_address_is_loopback(const struct ucm_address *address);
 bool ucm_address_is_multicast(const struct ucm_address *address);

@@ -18,10 +18,10 @@
 #include "manager.h"
 #include "multicast.h"
 
-/* By descriptor. */
+/* Indexed by descriptor. */
 static struct ucm_channel **channels;
 static unsigned int channel_places;
-/* In a forked child it stands where the parent's channels stood; and the file system of these. */
+/* In a forked child: placeholder for the channels of the parent, and st_dev of their eventfds. */
 static struct ucm_channel dead;
 static dev_t dead_device;
 
@@ -140,11 +140,11 @@ void ucm_channel_each(void (*visit)(struct ucm_channel *channel, void *arg), voi
 }
 
 /*
- * The eventfd is shared with the parent, whose count it is; so the descriptor stays open until the
- * child closes it, and is no channel any more.  It is remembered, since a command that is written
- * to it must not reach it: before Linux 6.9 an eventfd takes any eight bytes or more, and adds the
- * first eight to its count.  What the entry pointed to is left where it is: other threads of the
- * parent were at work on it.
+ * The eventfd and its count are shared with the parent, so the descriptor stays open until the
+ * child closes it, but is no longer a channel.  A placeholder stays in the table, because a command
+ * written to the descriptor must not reach the eventfd: before Linux 6.9 an eventfd accepts writes
+ * of eight bytes or more, and adds the first eight to its count.  The structures are leaked, as
+ * other threads of the parent may have been changing them.
  */
 void ucm_channel_forked(void)
 {
@@ -160,7 +160,10 @@ void ucm_channel_forked(void)
 	}
 }
 
-/* The child may have closed it without our knowing, and have another file by that number. */
+/*
+ * The child may have closed the descriptor by a call that is not redirected, so that its number
+ * belongs to another file.
+ */
 bool ucm_channel_is_dead(int fd)
 {
 	struct stat status;
@@ -179,7 +182,7 @@ void ucm_channel_forget_dead(int fd)
 		channels[fd] = NULL;
 }
 
-/* Tell those that it is about where it is, or NULL. */
+/* Sets the unread pointers of the id and the group that event is about. */
 static void set_unread(const struct ucm_event *event, struct ucm_event *unread)
 {
 	if (event->request)
@@ -203,19 +206,22 @@ void ucm_channel_queue(struct ucm_event *event)
 	*event->link_of_id = event;
 	id->last_event = &event->next_of_id;
 	set_unread(event, event);
-	/* The count cannot reach its maximum, so this never waits. */
+	/* The count cannot reach its maximum, so write() never blocks. */
 	if (write(channel->private_fd, &one, sizeof(one)) != sizeof(one))
 		abort();
 	changed(channel);
 }
 
-/* One event less; a program that has read from the descriptor itself must not make us wait. */
+/*
+ * Decrements the count of the eventfd.  Does not block if the program has read from the descriptor
+ * itself.
+ */
 static void count_down(struct ucm_channel *channel)
 {
 	struct pollfd poll_fd = { .fd = channel->private_fd, .events = POLLIN };
 	uint64_t one;
 
-	/* EAGAIN: it has done so just now. */
+	/* EAGAIN: the program has read the count since poll(). */
 	if (poll(&poll_fd, 1, 0) == 1 && read(channel->private_fd, &one, sizeof(one)) < 0 &&
 	    errno != EAGAIN)
 		abort();
@@ -261,9 +267,10 @@ static void wait_was_cancelled(void *arg)
 }
 
 /*
- * Programs end their event threads by pthread_cancel(), which works on the kernel's channel because
- * write() can be cancelled while it waits.  A futex wait is restarted after a signal as write() is,
- * which poll() is not; and it is the only moment at which the thread may go.
+ * Programs end their event threads by pthread_cancel().  With the kernel's channel this works
+ * because write() is a cancellation point while it blocks; here the thread can be cancelled during
+ * the futex wait, and only then.  Like write(), and unlike poll(), a futex wait is restarted after
+ * a signal handler with SA_RESTART.
  */
 int ucm_channel_wait(struct ucm_channel *channel)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Channels: the descriptors that librdmacm takes for the kernel's, and the events that wait on
- * them.  A descriptor is an eventfd whose count is the number of waiting events, so that programs
- * can poll it, put it into an epoll set and set O_NONBLOCK.
+ * Channels: the descriptors that librdmacm uses in place of those of the kernel, and their queued
+ * events.  A descriptor is an eventfd whose count is the number of queued events, so that programs
+ * can poll it, add it to an epoll set and set O_NONBLOCK.
  *
- * All functions are called with the lock of manager.h held.
+ * All functions are called with ucm_lock() held.
  */
 #ifndef UROCE_UCM_CHANNEL_H
 #define UROCE_UCM_CHANNEL_H
@@ -18,57 +18,64 @@ struct ucm_id;
 struct ucm_group;
 
 struct ucm_event {
-	struct ucm_event *next, **link; /* in the channel's list */
+	struct ucm_event *next, **link; /* in the list of the channel */
 	struct ucm_event *next_of_id, **link_of_id;
-	struct ucm_id *id;	 /* that it counts for: of a CONNECT_REQUEST the listener */
-	struct ucm_id *request;	 /* CONNECT_REQUEST: the new id */
-	struct ucm_group *group; /* multicast events */
+	struct ucm_id *id;	 /* id that counts the event; for CONNECT_REQUEST the listener */
+	struct ucm_id *request;	 /* CONNECT_REQUEST only: the new id */
+	struct ucm_group *group; /* multicast events only */
 	struct rdma_ucm_event_resp resp;
 };
 
 struct ucm_channel {
-	int fd;		    /* the application's */
-	int private_fd;	    /* the same eventfd: the application may close the other one unseen */
-	bool open;	    /* in the table */
-	unsigned int users; /* threads that are in a command; the last one frees a closed one */
-	uint32_t changes;   /* counts whatever a waiting thread should look at: a futex */
+	int fd;		    /* the application's descriptor */
+	int private_fd;	    /* duplicate of fd, which the application may close unnoticed */
+	bool open;	    /* the channel is in the table */
+	unsigned int users; /* threads in a command; the last one frees a closed channel */
+	uint32_t changes;   /* futex word: number of events queued so far */
 	struct ucm_event *first_event, **last_event;
 	struct ucm_id *ids;
 };
 
-/* A new one, or NULL with errno.  taken is called with its descriptor before it is in the table. */
+/*
+ * Returns a new channel, or NULL with errno.  Calls taken with its descriptor before the channel is
+ * added to the table.
+ */
 struct ucm_channel *ucm_channel_open(void (*taken)(int fd));
-/* NULL: not a channel. */
+/* Returns the channel, or NULL if fd is not a channel. */
 struct ucm_channel *ucm_channel_of(int fd);
 /*
- * Its ids must be gone.  Closes the application's descriptor unless another one has that number.  A
- * thread that waits for an event there goes on waiting, as with the kernel's: programs close their
- * channel under such threads when they end.
+ * Closes a channel whose ids have been destroyed.  close_fd is false if the application has closed
+ * the descriptor, so that its number belongs to another file.  A thread that waits for an event of
+ * the channel continues to wait, as with the kernel's: programs close their channel under such
+ * threads when they exit.
  */
 void ucm_channel_close(struct ucm_channel *channel, bool close_fd);
-/* A thread is using it, and not any more: then it may be freed. */
+/*
+ * Mark the channel as used by one more, or one less, thread.  The last release frees a closed
+ * channel.
+ */
 void ucm_channel_hold(struct ucm_channel *channel);
 void ucm_channel_release(struct ucm_channel *channel);
-/* Each open one. */
+/* Calls visit for each open channel. */
 void ucm_channel_each(void (*visit)(struct ucm_channel *channel, void *arg), void *arg);
-/* In a forked child: what is open is dead (channel.c says how). */
+/* In a forked child: replaces the channels of the parent by placeholders (see channel.c). */
 void ucm_channel_forked(void);
-/* The descriptor is a channel of the process that this one was forked from, and none of ours. */
+/* Returns true if this is a forked child and the descriptor is a channel of the parent. */
 bool ucm_channel_is_dead(int fd);
-/* It is about to be closed by whoever has called us. */
+/* Removes the placeholder of a descriptor that the caller is about to close. */
 void ucm_channel_forget_dead(int fd);
 
-/* Append event to the channel of its id; the channel owns it from then on. */
+/* Appends event to the channel of its id; the channel then owns the event. */
 void ucm_channel_queue(struct ucm_event *event);
-/* Take the first event out, or NULL. */
+/* Removes and returns the first event, or returns NULL. */
 struct ucm_event *ucm_channel_take(struct ucm_channel *channel);
-/* Take an event out of its id's channel. */
+/* Removes an event from the channel of its id; the caller then owns the event. */
 void ucm_channel_remove(struct ucm_event *event);
 bool ucm_channel_blocks(const struct ucm_channel *channel);
 /*
- * Wait for a change: the lock is released meanwhile.  The thread may be cancelled while it waits;
- * the channel must be held, and is released then.  0, or EINTR after a signal whose handler was
- * not to be restarted after.
+ * Waits until an event is queued, and releases the lock in between.  The thread can be cancelled
+ * while it waits; its hold of the channel, which it must have, is then released.  Returns 0, or
+ * EINTR after a signal handler without SA_RESTART.
  */
 int ucm_channel_wait(struct ucm_channel *channel);
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Room for the largest command, aligned for any. */
+/* Space for the largest command, aligned for each of them. */
 union body {
 	struct rdma_ucm_accept accept;
 	struct rdma_ucm_connect connect;
@@ -17,11 +17,11 @@ union body {
 struct row {
 	const char *name;
 	int (*handler)(struct ucm_call *call);
-	size_t in;  /* bytes that have to be there */
-	size_t out; /* and that have to fit, else ENOSPC */
+	size_t in;  /* minimum size of the command, else EINVAL */
+	size_t out; /* minimum space for the response, else ENOSPC */
 };
 
-/* Without the parts that older callers do not know. */
+/* Sizes without the fields that older callers lack. */
 #define EVENT_BYTES (offsetof(struct rdma_ucm_event_resp, reserved))
 #define ROUTE_BYTES (offsetof(struct rdma_ucm_query_route_resp, ibdev_index))
 #define CONNECT_BYTES (offsetof(struct rdma_ucm_connect, ece))
@@ -48,7 +48,7 @@ static const struct row rows[UCM_COMMANDS] = {
 	ROW(DISCONNECT, ucm_disconnect, disconnect, 0),
 	ROW(INIT_QP_ATTR, ucm_init_qp_attr, init_qp_attr, sizeof(struct ib_uverbs_qp_attr)),
 	ROW(GET_EVENT, ucm_get_event, get_event, EVENT_BYTES),
-	/* The kernel has never had this one. */
+	/* Never implemented by the kernel. */
 	[RDMA_USER_CM_CMD_GET_OPTION] = { "GET_OPTION", NULL, 0, 0 },
 	ROW(SET_OPTION, ucm_set_option, set_option, 0),
 	ROW(NOTIFY, ucm_notify, notify, 0),
@@ -59,7 +59,7 @@ static const struct row rows[UCM_COMMANDS] = {
 	ROW(BIND, ucm_bind, bind, 0),
 	ROW(RESOLVE_ADDR, ucm_resolve_addr, resolve_addr, 0),
 	ROW(JOIN_MCAST, ucm_join, join_mcast, ID_BYTES),
-	/* Services are looked up in a subnet's administration, which Ethernet has not. */
+	/* Services are resolved by subnet administration, which Ethernet does not have. */
 	[UCM_CMD_RESOLVE_IB_SERVICE] = { "RESOLVE_IB_SERVICE", NULL, 0, 0 },
 	[UCM_CMD_WRITE_CM_EVENT] = { "WRITE_CM_EVENT", ucm_write_event,
 				     sizeof(struct ucm_write_cm_event), 0 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The commands of <rdma/rdma_user_cm.h>.  Each handler runs with the lock of manager.h held and
- * answers 0 or a positive errno, the one that the kernel has for the same.
+ * Commands of <rdma/rdma_user_cm.h>.  Each handler is called with ucm_lock() held, and returns 0 or
+ * the positive errno that the kernel returns in the same case.
  */
 #ifndef UROCE_UCM_COMMAND_H
 #define UROCE_UCM_COMMAND_H
@@ -16,7 +16,7 @@
 #include "channel.h"
 #include "id.h"
 
-/* Of Linux 6.17 and later, which installed headers may not have yet. */
+/* Commands of Linux 6.17 and later, which installed headers may lack. */
 enum {
 	UCM_CMD_RESOLVE_IB_SERVICE = 23,
 	UCM_CMD_WRITE_CM_EVENT = 24,
@@ -32,63 +32,72 @@ struct ucm_write_cm_event {
 };
 
 struct ucm_call {
-	struct ucm_channel *channel; /* held */
-	const void *in;		     /* aligned; zeros behind what came */
-	size_t in_bytes;	     /* as the header says */
+	struct ucm_channel *channel; /* held by the calling thread */
+	const void *in;		     /* the command, aligned and padded with zeros */
+	size_t in_bytes;	     /* size of the command according to its header */
 	size_t out_bytes;
 };
 
-/* Write an answer to where the program has room for it: EFAULT for no address. */
+/*
+ * Writes an answer to address response of the program.  Returns 0, or EFAULT if the address is
+ * NULL.
+ */
 int ucm_respond(uint64_t response, const void *answer, size_t bytes);
 
-/* One write() to a channel, which is held: the length, or a negative errno. */
+/*
+ * Executes a command that was written to a channel, which the caller holds.  Returns length or a
+ * negative errno.
+ */
 ssize_t ucm_command(struct ucm_channel *channel, const void *bytes, size_t length);
-/* The command's name, "?" for none. */
+/* Returns the name of a command, or "?". */
 const char *ucm_command_name(unsigned int command);
 
-/* id.c's and the channel's: command_id.c */
+/* Ids and events. */
 int ucm_create_id(struct ucm_call *call);
 int ucm_destroy_id(struct ucm_call *call);
 int ucm_get_event(struct ucm_call *call);
 int ucm_migrate_id(struct ucm_call *call);
 int ucm_write_event(struct ucm_call *call);
-/* command_option.c */
+/* Options. */
 int ucm_set_option(struct ucm_call *call);
-/* command_bind.c */
+/* Addresses and ports. */
 int ucm_bind_ip(struct ucm_call *call);
 int ucm_bind(struct ucm_call *call);
 int ucm_listen(struct ucm_call *call);
-/* command_resolve.c */
+/* Address and route resolution. */
 int ucm_resolve_ip(struct ucm_call *call);
 int ucm_resolve_addr(struct ucm_call *call);
 int ucm_resolve_route(struct ucm_call *call);
-/* command_query.c */
+/* Queries. */
 int ucm_query_route(struct ucm_call *call);
 int ucm_query(struct ucm_call *call);
-/* command_qp.c */
+/* QP attributes. */
 int ucm_init_qp_attr(struct ucm_call *call);
-/* command_connect.c */
+/* Connections. */
 int ucm_connect(struct ucm_call *call);
 int ucm_accept(struct ucm_call *call);
 int ucm_reject(struct ucm_call *call);
 int ucm_disconnect(struct ucm_call *call);
 int ucm_notify(struct ucm_call *call);
-/* multicast.c */
+/* Multicast groups. */
 int ucm_join_ip(struct ucm_call *call);
 int ucm_join(struct ucm_call *call);
 int ucm_leave_group(struct ucm_call *call);
 
-/* Send the request of an id whose path is known, and whose connection is idle.  false: refused. */
+/*
+ * Sends the REQ or SIDR_REQ of an id whose path is resolved and whose connection is idle.  Returns
+ * false if that fails.
+ */
 bool ucm_ask(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
 
 /*
- * Bind id, which is idle, to an address: its port, its device.  The lock is given up meanwhile, so
- * *id is looked up again; ENOENT if it went.
+ * Binds an idle id to an address, with port and device.  Releases the lock in between, so *id is
+ * looked up again.  Returns 0 or a positive errno; ENOENT if the id has been destroyed.
  */
 int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address);
 /*
- * Switch an option of id's that its port has as well, if it is bound: the port is bound anew, with
- * the same number.  0, or an errno, and nothing is changed.
+ * Sets an option that also applies to the port of id.  A bound port is bound again with the same
+ * number.  Returns 0, or a positive errno with the option unchanged.
  */
 int ucm_set_port_option(struct ucm_id *id, bool *option, bool on);
 

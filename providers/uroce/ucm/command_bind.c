@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Addresses and ports of this side. */
+/* Commands BIND, BIND_IP and LISTEN: local addresses and ports. */
 #include <errno.h>
 #include <link.h>
 #include <linux/capability.h>
@@ -16,7 +16,7 @@
 #include "route.h"
 #include "verbs/settings.h"
 
-/* net.NAME as a number, or fallback. */
+/* Returns the number in a file of /proc/sys, or fallback if it cannot be read. */
 static long read_sysctl(const char *path, long fallback)
 {
 	FILE *file = fopen(path, "re");
@@ -47,7 +47,7 @@ static bool port_is_allowed(uint16_t port)
 	       may_bind_privileged();
 }
 
-/* Only "::" could take what comes by the other family. */
+/* AFONLY matters only for "::", which otherwise includes the IPv4 addresses. */
 static unsigned int flags_of(const struct ucm_id *id)
 {
 	bool af_only =
@@ -56,7 +56,7 @@ static unsigned int flags_of(const struct ucm_id *id)
 	return (id->reuse ? GSI_PORT_REUSE : 0) | (af_only ? GSI_PORT_AF_ONLY : 0);
 }
 
-/* 0 or a positive errno. */
+/* Returns 0 or a positive errno. */
 static int bind_port(struct ucm_id *id)
 {
 	struct gsi_port_address address = { .scope_id = 0 };
@@ -82,13 +82,16 @@ int ucm_set_port_option(struct ucm_id *id, bool *option, bool on)
 	error = bind_port(id);
 	if (!error)
 		return 0;
-	/* As before, unless another process was faster: then LISTEN tries again, and says so. */
+	/*
+	 * Restore the previous binding.  If another process has taken the port since then, the id
+	 * has no port; LISTEN then tries to bind again and returns the error.
+	 */
 	*option = before;
 	bind_port(id);
 	return error;
 }
 
-/* Where a local address is: its device, and the GID that its packets have. */
+/* Device of a local address, and the GID that its packets carry. */
 struct place {
 	uint32_t device;
 	unsigned int index;
@@ -103,7 +106,7 @@ static int find_place(const struct ucm_address *address, struct place *place)
 	memcpy(place->gid, address->ip, sizeof(place->gid));
 	if (ucm_device_of_gid(place->gid, address->scope_id, &place->device, &place->index))
 		return 0;
-	/* All of 127.0.0.0/8 is one host, whose GID is 127.0.0.1's. */
+	/* All addresses of 127.0.0.0/8 share GID 0 of the loopback device. */
 	loopback = ucm_address_is_loopback(address) ? ucm_device_loopback() : UCM_NO_DEVICE;
 	if (ucm_device(loopback, &device)) {
 		place->device = loopback;
@@ -122,17 +125,17 @@ static int is_libfabric(struct dl_phdr_info *library, size_t bytes, void *arg)
 }
 
 /*
- * Does an id that is bound to a loopback address have the loopback device?  Not with
- * UROCE_LOOPBACK=off, where librdmacm would look for a device that no list has.  Nor for libfabric,
- * which binds to 127.0.0.1 when it is given no address, and then offers that device alone; with the
- * kernel such an id has none, and libfabric offers all devices.
+ * Returns true if an id that is bound to a loopback address is bound to the loopback device.  Not
+ * with UROCE_LOOPBACK=off, as librdmacm would look for a device that is in no list.  Nor if
+ * libfabric is loaded: without an address it binds to 127.0.0.1, and would then offer this device
+ * only.  With the kernel such an id has no device, and libfabric offers all devices.
  */
 static bool loopback_shows_device(void)
 {
 	return uroce_settings_loopback() && !dl_iterate_phdr(is_libfabric, NULL);
 }
 
-/* The default of IPV6_V6ONLY, which is that of this option as well. */
+/* The option has the default of IPV6_V6ONLY. */
 static void set_af_only(struct ucm_id *id, int family)
 {
 	if (id->af_only_set)
@@ -153,7 +156,7 @@ static int check(const struct ucm_id *id, const struct ucm_address *address)
 	return port_is_allowed(address->port) ? 0 : EACCES;
 }
 
-/* The lock is given up. */
+/* Starts to receive MADs at gid.  Releases the lock in between, so *id is looked up again. */
 static int hear(struct ucm_id **id, const uint8_t *gid, uint32_t device)
 {
 	uint64_t serial = (*id)->serial;
@@ -176,8 +179,8 @@ int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
 	if (!error && !any)
 		error = find_place(address, &place);
 	/*
-	 * librdmacm tries out whether AF_IB is known, by an id that it destroys at once; that is
-	 * no reason to start anything.
+	 * librdmacm probes for AF_IB with an id that it destroys at once; this does not start the
+	 * connection manager.
 	 */
 	if (!error && (address->family != UCM_AF_IB || address->port || !any))
 		error = hear(id, any ? NULL : place.gid, place.device);
@@ -238,7 +241,7 @@ static int start_listening(struct ucm_id **id)
 {
 	uint64_t serial = (*id)->serial;
 	uint32_t handle = (*id)->handle;
-	/* An id that is bound to one address is heard there already. */
+	/* If the id is bound to one address, MADs to that address are received already. */
 	bool any = ucm_address_is_any(&(*id)->source);
 	int error = 0;
 

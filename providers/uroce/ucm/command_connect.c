@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Connections begin and end. */
+/* Commands that establish and end connections. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,16 +12,22 @@
 #include "manager.h"
 #include "retry.h"
 
-/* rule C19: a receive queue of its own reports credits, a shared one does not (rule C7). */
+/*
+ * Rule C19: a QP with its own receive queue reports credits, one with a shared receive queue does
+ * not (rule C7).
+ */
 static bool reports_credits(const struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	return id->qp_type == IBV_QPT_RC && !param->srq && ucm_credits_are_shown();
 }
 
-/* More private data than a message has room for. */
+/* The private data does not fit into the message. */
 #define TOO_LONG SIZE_MAX
 
-/* The addresses, if the family has them there, and the user's data behind.  Or TOO_LONG. */
+/*
+ * Writes the IP addresses (not for AF_IB), followed by the user's data.  Returns the number of
+ * bytes, or TOO_LONG.
+ */
 static size_t private_data(const struct ucm_id *id, const struct rdma_ucm_conn_param *param,
 			   uint8_t *bytes, size_t room)
 {
@@ -194,7 +200,7 @@ int ucm_accept(struct ucm_call *call)
 		id->uid = in->uid;
 		id->announced = true;
 	} else if (result != CM_OK) {
-		/* As the kernel: the peer need not wait. */
+		/* Reject the request, as the kernel does, so that the peer need not wait. */
 		cm_reject(ucm_cm(), id->conn, &refusal, progress_now());
 	}
 	ucm_time_changed();
@@ -224,7 +230,7 @@ int ucm_reject(struct ucm_call *call)
 	return result == CM_OK ? 0 : EINVAL;
 }
 
-/* In any state: disconnecting twice, or after the peer, is no error. */
+/* Succeeds in any state of the connection: programs may disconnect twice, or after the peer. */
 int ucm_disconnect(struct ucm_call *call)
 {
 	const struct rdma_ucm_disconnect *in = call->in;

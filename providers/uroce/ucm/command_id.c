@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Ids come, go and move between channels; events are read. */
+/* Commands that create, destroy and migrate ids, and that read and write events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +12,10 @@
 #include "manager.h"
 #include "multicast.h"
 
-/* The queue pair's type follows from the port space; 0: there is no such space. */
+/*
+ * Returns the QP type of a port space, or 0 if the port space is unknown.  RDMA_PS_IB has no type
+ * of its own.
+ */
 static uint8_t qp_type_of(const struct rdma_ucm_create_id *in)
 {
 	switch (in->ps) {
@@ -63,7 +66,7 @@ int ucm_destroy_id(struct ucm_call *call)
 	return ucm_respond(in->response, &answer, sizeof(answer));
 }
 
-/* The application has it from here on. */
+/* Counts an event that the application reads. */
 static void report(struct ucm_event *event)
 {
 	event->id->events_reported++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Options of an id. */
+/* Command SET_OPTION. */
 #include <errno.h>
 #include <string.h>
 
@@ -55,7 +55,10 @@ static const struct {
 	[RDMA_OPTION_ID_ACK_TIMEOUT] = { sizeof(uint8_t), set_ack_timeout },
 };
 
-/* IB_PATH, of the other level, is for what a path record service has found out: there is none. */
+/*
+ * RDMA_OPTION_IB_PATH, of the other level, sets the result of a path record service, which does not
+ * exist here.
+ */
 int ucm_set_option(struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *in = call->in;

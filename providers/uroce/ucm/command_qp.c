@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What a queue pair's attributes have to be, state by state. */
+/* Command INIT_QP_ATTR: QP attributes for each state. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@
 
 #define ALL_STATES (IBV_QPS_ERR + 1)
 /*
- * The kernel leaves 0, which means 655 ms, and programs work around it: a peer that repeats without
- * end may do it after 0.64 ms.  One that gives up after so many times keeps the time that the
- * program's author has seen with the kernel.
+ * The kernel returns 0, which means 655 ms, and programs work around it.  If the peer retries
+ * without limit, 0.64 ms is returned instead.  If its retries are limited, the kernel's value is
+ * kept, since a program with such a limit was tested with it.
  */
 #define RNR_TIMER_WITHOUT_END 12
 #define RNR_TIMER_OF_KERNEL 0
@@ -38,7 +38,7 @@ static void fill_init(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 }
 
-/* What our queue pairs can do; the library and the program may ask for less. */
+/* Limits a depth to what our QPs support; the library and the program may request less. */
 static uint8_t depth(uint8_t wanted)
 {
 	return wanted < UROCE_MAX_RD_ATOMIC ? wanted : UROCE_MAX_RD_ATOMIC;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What an id's addresses and path are. */
+/* Commands QUERY and QUERY_ROUTE: addresses and path of an id. */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "devices.h"
 
 #define PORT 1
-/* "Exactly" of a path record's MTU, rate and life time. */
+/* Selector "exactly" for MTU, rate and packet life time of a path record. */
 #define EXACTLY 2
 
 static void fill_path(const struct ucm_id *id, struct ib_user_path_rec *record)
@@ -38,9 +38,9 @@ static void fill_path(const struct ucm_id *id, struct ib_user_path_rec *record)
 	record->packet_life_time = id->packet_life;
 }
 
-/* As librdmacm compares them with those of its devices. */
+/* Device of an id, in the form in which librdmacm searches its list of devices. */
 struct device_answer {
-	uint64_t guid; /* in network order; 0: not bound to a device */
+	uint64_t guid; /* network order; 0: not bound to a device */
 	uint8_t port;
 	uint32_t index;
 };
@@ -58,7 +58,7 @@ static struct device_answer device_of(const struct ucm_id *id)
 
 int ucm_query_route(struct ucm_call *call)
 {
-	/* The command is an answer's address and an id, as that of DESTROY_ID. */
+	/* The command has the layout of DESTROY_ID: response address and id. */
 	const struct rdma_ucm_destroy_id *in = call->in;
 	struct rdma_ucm_query_route_resp answer = { 0 };
 	size_t bytes = sizeof(answer);

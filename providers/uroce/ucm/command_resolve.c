@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* From a destination's address to our own, and to the path between. */
+/* Commands RESOLVE_ADDR, RESOLVE_IP and RESOLVE_ROUTE. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 
 static void map_multicast(const struct ucm_address *group, uint8_t gid[16])
 {
-	/* RoCE v2 names an IPv4 group as it does any other IPv4 address. */
+	/* RoCE v2 maps the address of an IPv4 group to a GID as any other IPv4 address. */
 	memcpy(gid, group->ip, 16);
 }
 
-/* All of 127.0.0.0/8, ::1 and "this host" is the loopback device's own GID. */
+/* Path to 127.0.0.0/8, ::1 or the wildcard address, all of which mean the loopback device. */
 static int find_loopback(const struct ucm_address *destination, struct ucm_path *path)
 {
 	struct ucm_device device;
@@ -33,7 +33,7 @@ static int find_loopback(const struct ucm_address *destination, struct ucm_path 
 			one.ip[12] = 127;
 		one.ip[15] = 1;
 	}
-	/* ::1 where the interface has it; 127.0.0.1 is always at index 0. */
+	/* The address itself if the device has it as a GID, as it may have ::1; else GID 0. */
 	memcpy(path->sgid, one.ip, 16);
 	if (!ucm_device_of_gid(one.ip, 0, &path->device, &path->index) ||
 	    path->device != device.number) {
@@ -47,7 +47,10 @@ static int find_loopback(const struct ucm_address *destination, struct ucm_path 
 	return 0;
 }
 
-/* 0, a positive errno of the route, or -ENODEV: there is a route, but no device of ours. */
+/*
+ * Returns 0, a positive errno of the route lookup, or -ENODEV if the route leads to an interface
+ * without a device.
+ */
 static int find_path(const struct ucm_address *destination, const struct ucm_address *bound,
 		     struct ucm_path *path)
 {
@@ -73,8 +76,10 @@ static void take_path(struct ucm_id *id, const struct ucm_path *path)
 {
 	uint16_t port = id->source.port, space = id->source.space;
 
-	/* An id that is bound to an address keeps it: 127.0.0.2, say, though its GID is
-	 * 127.0.0.1's. */
+	/*
+	 * A bound id keeps its address: 127.0.0.2 for example, although its GID is that of
+	 * 127.0.0.1.
+	 */
 	if (ucm_address_is_any(&id->source)) {
 		id->source = path->source;
 		id->source.port = port;
@@ -87,8 +92,10 @@ static void take_path(struct ucm_id *id, const struct ucm_path *path)
 }
 
 /*
- * The lock is given up, as another process may have to be asked for the address.  status is for the
- * event; what the route says is the answer of the command, as the kernel has it.
+ * Finds path and next hop.  Releases the lock, as another process may have to be asked for the
+ * address; *id is looked up again.  Returns the result of the command: as in the kernel, an errno
+ * of the route lookup. *status is the status of the event, *missing is true if the next hop is
+ * unknown.
  */
 static int look(struct ucm_id **id, struct ucm_awaited *found, int *status, bool *missing)
 {
@@ -125,7 +132,7 @@ void ucm_resolved(struct ucm_id *id, const struct ucm_path *path, int status)
 	ucm_event_tell(id, UCM_EVENT_ADDR_RESOLVED, 0);
 }
 
-/* The next hop has to be asked for: the event comes later.  0 or an errno. */
+/* The event follows once the next hop has been resolved.  Returns 0 or a positive errno. */
 static int resolve_later(struct ucm_id *id, const struct ucm_awaited *found, uint32_t timeout_ms)
 {
 	struct ucm_awaited *awaited = malloc(sizeof(*awaited));
@@ -212,7 +219,10 @@ int ucm_resolve_addr(struct ucm_call *call)
 	return resolve_call(call, in->id, &source, &destination, in->timeout_ms);
 }
 
-/* The longest one-way trip: the option says an ACK timeout, which is twice that. */
+/*
+ * Returns the code of the packet life time.  The option sets the ACK timeout, which is twice as
+ * long.
+ */
 static uint8_t packet_life_of(const struct ucm_id *id)
 {
 	if (id->ack_timeout_set && id->ack_timeout)

@@ -19,15 +19,15 @@
 enum {
 	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
-	/* A message in its packet: UDP, BTH and DETH before it, ICRC behind. */
+	/* Size of a MAD in its packet without the IP header: UDP, BTH, DETH, MAD, ICRC. */
 	MESSAGE_BYTES = 8 + 12 + 8 + MAD_BYTES + 4,
 };
 
-/* The protocol's memory of a connection outlives the id: whose it is then. */
+/* Memory of a connection of the protocol, which may outlive its id. */
 struct memory {
-	struct ucm_id *id;	   /* NULL: gone */
-	struct ucm_event *request; /* that will tell of it; NULL: it has */
-	bool has_last_message;	   /* gsi_last_message_set() */
+	struct ucm_id *id;	   /* NULL: destroyed */
+	struct ucm_event *request; /* CONNECT_REQUEST until it is queued, then NULL */
+	bool has_last_message;	   /* last_message is in use (gsi_last_message_set()) */
 	unsigned int last_message;
 	max_align_t conn[];
 };
@@ -86,7 +86,10 @@ void ucm_connection_released(void *owner, struct cm_conn *conn, void *user)
 	free(user);
 }
 
-/* Without a place for it, the peer hears of a killed process by retries. */
+/*
+ * If there is no room for the message, the peer of a killed process notices only when its own
+ * retries are exhausted.
+ */
 void ucm_connection_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
 				 const uint8_t *mad)
 {
@@ -113,7 +116,7 @@ void ucm_connection_path(const struct ucm_id *id, struct cm_path *path)
 	};
 	memcpy(path->sgid, id->sgid, sizeof(path->sgid));
 	memcpy(path->dgid, id->dgid, sizeof(path->dgid));
-	/* Spreads connections over UDP source ports as the kernel does. */
+	/* Spread connections over UDP source ports as the kernel does. */
 	path->flow_label = id->destination.flow_info;
 	if (!path->flow_label)
 		path->flow_label = (id->source.port * 31u + id->destination.port) & 0xfffff;
@@ -193,7 +196,7 @@ static const uint8_t *private_data_of(const struct mad *request, size_t *length)
 	return request->req.private_data;
 }
 
-/* The user's part of the private data. */
+/* Returns the user's part of the private data, which follows the IP header. */
 static const uint8_t *user_data_of(const struct ucm_id *listener, const struct mad *request,
 				   size_t *length)
 {
@@ -279,7 +282,7 @@ uint8_t ucm_connection_mtu(void *owner, const struct cm_path *from)
 	(void)owner;
 	if (!ucm_device(from->device, &device))
 		return UINT8_MAX;
-	/* Where no answer can leave, the request's own is as good. */
+	/* If the path does not carry replies, do not limit the MTU of the request. */
 	mtu = ucm_connection_path_mtu(&device, from->sgid, from->dgid);
 	return mtu ? mtu : UINT8_MAX;
 }
@@ -329,7 +332,7 @@ static void fill_request(struct ucm_event *event, const struct ucm_id *listener,
 		return;
 	}
 	ucm_event_conn_data(event, data, length);
-	/* What the peer initiates, this side responds to. */
+	/* The peer's initiator depth is our number of responder resources, and vice versa. */
 	conn->responder_resources = req->initiator_depth;
 	conn->initiator_depth = req->responder_resources;
 	conn->flow_control = req->flow_control;
@@ -341,7 +344,7 @@ static void fill_request(struct ucm_event *event, const struct ucm_id *listener,
 	event->resp.ece.attr_mod = request->attr_modifier;
 }
 
-/* All memory is there already: what has been accepted cannot be refused in here. */
+/* Allocates nothing, since an accepted request cannot be rejected here. */
 static void requested(struct memory *memory, const struct cm_event *cm_event)
 {
 	struct ucm_id *listener = cm_listener_user(cm_event->listener);
@@ -358,7 +361,7 @@ static void requested(struct memory *memory, const struct cm_event *cm_event)
 	ucm_event_queue(event);
 }
 
-/* ---- What happens to a connection ---- */
+/* ---- Events of connections ---- */
 
 static void responded(struct ucm_id *id, const struct mad *mad)
 {
@@ -414,7 +417,9 @@ static void datagram_answered(struct ucm_id *id, const struct mad_sidr_rep *rep)
 	ucm_event_queue(event);
 }
 
-/* The peer's interface carries smaller packets than ours, and says so: the request is made again.
+/*
+ * If the peer has rejected the REQ with its own smaller path MTU, stores that MTU for the next REQ
+ * and returns true.
  */
 static bool takes_smaller_mtu(struct ucm_id *id, const struct cm_event *event)
 {
@@ -450,7 +455,7 @@ void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_eve
 		requested(memory, event);
 		return;
 	}
-	/* An id that was not accepted is not known to the application; accepting it fails. */
+	/* A passive id reports no events until it is accepted; accepting it fails instead. */
 	if (!id->announced)
 		return;
 	if (event->type == CM_EVENT_TIMEWAIT_EXIT) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Between ids and the protocol's connections (cm/cm.h): what the protocol tells becomes events.
- * Called with the lock of manager.h held.
+ * Connects ids with the connections of the protocol (cm/cm.h), and turns its events into events of
+ * ids.  All functions are called with ucm_lock() held.
  */
 #ifndef UROCE_UCM_CONNECTION_H
 #define UROCE_UCM_CONNECTION_H
@@ -9,7 +9,9 @@
 #include "devices.h"
 #include "id.h"
 
-/* Of every connection: the kernel's values, but for the packet life time as in Linux 6.3 and later.
+/*
+ * Parameters of all connections: the kernel's values, with the packet life time of Linux 6.3 and
+ * later.
  */
 enum {
 	UCM_RESPONSE_TIME = 20,
@@ -19,7 +21,7 @@ enum {
 	UCM_UD_QKEY = 0x01234567,
 };
 
-/* struct cm_ops. */
+/* Functions of struct cm_ops. */
 void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_event *event);
 void *ucm_connection_accept(void *owner, struct cm_listener *listener, const struct mad *request,
 			    const struct cm_path *from, void **user);
@@ -28,23 +30,26 @@ void ucm_connection_released(void *owner, struct cm_conn *conn, void *user);
 void ucm_connection_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
 				 const uint8_t *mad);
 
-/* A connection in CM_IDLE for id.  0 or ENOMEM. */
+/* Creates a connection in state CM_IDLE for id.  Returns 0 or ENOMEM. */
 int ucm_connection_make(struct ucm_id *id);
-/* Its id goes, or asks anew. */
+/* Destroys the connection of an id that is being destroyed or repeats its request. */
 void ucm_connection_forget(struct ucm_id *id);
 
-/* What a queue pair of this id is for the protocol. */
+/* Returns the transport service of the QP of this id. */
 enum cm_service ucm_connection_service(const struct ucm_id *id);
-/* 0 or a positive errno.  id is bound to its address and has a port. */
+/*
+ * Creates the listener of an id that is bound to an address and has a port.  Returns 0 or a
+ * positive errno.
+ */
 int ucm_connection_listen(struct ucm_id *id);
 void ucm_connection_unlisten(struct ucm_id *id);
 /*
- * The code of the largest path MTU that a device and the route from there both carry.  0, with a
- * line on stderr: the route does not even carry the messages of the connection manager.
+ * Returns the code of the largest path MTU that both the device and the route to dgid support; 0,
+ * with a message on stderr, if the route does not even carry MADs.
  */
 uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t sgid[16],
 				const uint8_t dgid[16]);
-/* How the packets of id's connection, and its MADs, leave. */
+/* Sets the path of the packets and MADs of id's connection. */
 void ucm_connection_path(const struct ucm_id *id, struct cm_path *path);
 
 #endif

@@ -107,7 +107,7 @@ struct collected {
 	unsigned int count, places;
 };
 
-/* Visits all, as nothing is ever what is looked for. */
+/* Returns false, except if memory is exhausted, so that all devices are visited. */
 static bool collect(struct uroce_device *device, void *arg)
 {
 	struct collected *all = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Events as librdmacm reads them. */
+/* Events in the format that librdmacm reads. */
 #ifndef UROCE_UCM_EVENT_H
 #define UROCE_UCM_EVENT_H
 
@@ -9,7 +9,7 @@
 #include "channel.h"
 #include "cm/cm.h"
 
-/* enum rdma_cm_event_type of librdmacm. */
+/* Values of enum rdma_cm_event_type of librdmacm. */
 enum ucm_event_type {
 	UCM_EVENT_ADDR_RESOLVED,
 	UCM_EVENT_ADDR_ERROR,
@@ -27,24 +27,27 @@ enum ucm_event_type {
 	UCM_EVENT_MULTICAST_ERROR,
 	UCM_EVENT_ADDR_CHANGE,
 	UCM_EVENT_TIMEWAIT_EXIT,
-	/* Of Linux 6.17 and later: two of an address service, and two that programs write. */
+	/* Linux 6.17 and later: two of an address service, and two that programs write. */
 	UCM_EVENT_ADDRINFO_RESOLVED,
 	UCM_EVENT_ADDRINFO_ERROR,
 	UCM_EVENT_USER,
 	UCM_EVENT_INTERNAL,
 };
 
-/* A new event about id, zeroed but for what is said here; NULL: no memory, the event is lost. */
+/*
+ * Returns a new event about id, zeroed apart from the id and the arguments; NULL if there is no
+ * memory, and the event is lost.
+ */
 struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status);
-/* Queue it on its id's channel. */
+/* Queues the event on the channel of its id. */
 void ucm_event_queue(struct ucm_event *event);
-/* Both at once. */
+/* Creates and queues an event. */
 void ucm_event_tell(struct ucm_id *id, enum ucm_event_type type, int status);
 
-/* Private data with zeros behind it. */
+/* Set the private data; the rest of the field stays zero. */
 void ucm_event_conn_data(struct ucm_event *event, const uint8_t *bytes, size_t length);
 void ucm_event_ud_data(struct ucm_event *event, const uint8_t *bytes, size_t length);
-/* The address handle of packets by path from id's device. */
+/* Sets the address handle attributes of packets that id's device sends along path. */
 void ucm_event_address_vector(const struct ucm_id *id, const struct cm_path *path,
 			      struct ib_uverbs_ah_attr *ah);
 

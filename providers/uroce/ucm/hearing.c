@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * At which local addresses MADs are heard: those that ids have asked for, and with a listener of
- * any address those of every device, as they come and go.
+ * Local addresses at which MADs are received: those that ids need and, once a listener of the
+ * wildcard address has been created, all addresses of all devices as they come and go.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,18 +16,18 @@ struct heard {
 	struct heard *next;
 	uint8_t gid[16];
 	uint32_t scope_id;
-	bool asked; /* by an id for itself, and not only since all are heard */
+	bool asked; /* by an id for itself, not only for a wildcard listener */
 };
-static struct heard *heard;  /* under start_lock, as the next two */
-static bool hears_all;	     /* of every device, also later */
-static unsigned int unheard; /* of them could not be opened when that was last tried */
+static struct heard *heard;  /* under start_lock, like the two below */
+static bool hears_all;	     /* addresses of all devices, also of later ones */
+static unsigned int unheard; /* number of addresses that failed at the last attempt */
 
 static bool is_at(const struct heard *entry, const uint8_t *gid, uint32_t scope_id)
 {
 	return entry->scope_id == scope_id && !memcmp(entry->gid, gid, sizeof(entry->gid));
 }
 
-/* Caller holds start_lock.  0 or a negative errno, with text. */
+/* Caller holds start_lock.  Returns 0, or a negative errno with text. */
 static int hear(const uint8_t *gid, uint32_t scope_id, bool asked, char text[PROGRESS_ERROR_TEXT])
 {
 	struct heard *entry = heard;
@@ -95,11 +95,11 @@ static void hear_one(const uint8_t *gid, uint32_t device, void *arg)
 	}
 }
 
-/* Caller holds start_lock, and the manager runs. */
+/* Caller holds start_lock, and the connection manager has been started. */
 static void hear_each(struct all *all)
 {
 	ucm_devices_each_gid(hear_one, all);
-	/* With each change of an address all are tried again; what is known is not said again. */
+	/* All addresses are retried at every change; report only new failures. */
 	if (all->failed > unheard)
 		uroce_complain("not every address can be listened at: %s",
 			       all->text[0] ? all->text : strerror(-all->error));
@@ -113,7 +113,7 @@ int ucm_hear_all(void)
 
 	if (error)
 		return told(error, all.text);
-	/* From the first time on what comes is heard as it comes. */
+	/* After the first success ucm_addresses_changed() adds new addresses. */
 	if (!hears_all || unheard)
 		hear_each(&all);
 	error = all.heard ? 0 : all.error;
@@ -122,7 +122,7 @@ int ucm_hear_all(void)
 	return -error;
 }
 
-/* ---- addresses that have gone ---- */
+/* ---- Removed addresses ---- */
 
 struct need {
 	const struct heard *entry;
@@ -141,7 +141,7 @@ static void look_at_id(struct ucm_id *id, void *arg)
 {
 	struct need *need = arg;
 
-	/* Until it is bound, or resolved, it does not tell what has been heard for it. */
+	/* Until the id is bound or resolved, its fields do not show which address it needs. */
 	if (id->state == UCM_IDLE || id->state == UCM_ADDR_QUERY)
 		need->found = true;
 	else if (id->removed)
@@ -152,7 +152,7 @@ static void look_at_id(struct ucm_id *id, void *arg)
 		need->found |= is_loopback(need->entry->gid);
 }
 
-/* It may outlive its id. */
+/* A connection may outlive its id. */
 static void look_at_conn(void *arg, const struct cm_conn *conn)
 {
 	struct need *need = arg;
@@ -163,7 +163,10 @@ static void look_at_conn(void *arg, const struct cm_conn *conn)
 		need->found |= !ucm_device_is_gone(info.path.device);
 }
 
-/* The interface may only be down, or the address be moved: what is bound to it waits for it. */
+/*
+ * An address that is missing may return, if its interface is only down or the address is being
+ * moved, so it is kept as long as an id or a connection is bound to it.
+ */
 static bool is_needed(const struct heard *entry)
 {
 	struct need need = { .entry = entry };
@@ -177,7 +180,7 @@ static bool is_needed(const struct heard *entry)
 	return need.found;
 }
 
-/* Caller holds start_lock, and the manager runs. */
+/* Caller holds start_lock, and the connection manager has been started. */
 static void let_go(void)
 {
 	struct heard **place = &heard, *entry;

@@ -97,8 +97,9 @@ static void unlink_id(struct ucm_id *id)
 }
 
 /*
- * Events about a request of its own, such as those that a program writes, go with it.  A
- * request that is unread is on its listener's channel, where the event about both of them is.
+ * Moves id and its queued events.  The event of an unread request is queued on the channel of its
+ * listener, so the new id of the request, with events of its own such as those that a program
+ * writes, moves with the listener.
  */
 static void move(struct ucm_id *id, struct ucm_channel *channel)
 {
@@ -174,7 +175,7 @@ static void lose_device(struct ucm_id *id, void *arg)
 		return;
 	id->removed = true;
 	end_connection(id);
-	/* Of an id that was not accepted the application hears when it tries to. */
+	/* For an id that has not been accepted, ACCEPT returns the error. */
 	if (id->announced)
 		ucm_event_tell(id, UCM_EVENT_DEVICE_REMOVAL, 0);
 }

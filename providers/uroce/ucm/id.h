@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The kernel's side of a struct rdma_cm_id: what librdmacm calls by a small number.  An id goes
- * through the states below as the kernel's does; which command needs which state is in the
- * commands. All functions are called with the lock of manager.h held.
+ * The kernel's counterpart of a struct rdma_cm_id, which librdmacm refers to by a small number, its
+ * handle.  Its states are those of the kernel; each command checks the state that it requires.
+ *
+ * All functions are called with ucm_lock() held.
  */
 #ifndef UROCE_UCM_ID_H
 #define UROCE_UCM_ID_H
@@ -35,80 +36,87 @@ enum ucm_state {
 };
 const char *ucm_state_name(enum ucm_state state);
 
-/* The largest backlog, and what is taken for one that is not positive. */
+/* Maximum backlog, also used in place of a value that is not positive. */
 #define UCM_MAX_BACKLOG 1024
 
 struct ucm_id {
 	uint32_t handle;
-	uint64_t serial; /* of all ids of the process: handles are used again */
-	uint64_t uid;	 /* the library's name for it, in events */
+	uint64_t serial; /* unique in the process, unlike handles, which are reused */
+	uint64_t uid;	 /* librdmacm's name of the id, returned in events */
 	struct ucm_channel *channel;
-	struct ucm_id *next, **link;		/* in the channel's list of ids */
-	struct ucm_event *events, **last_event; /* events that count for the id */
-	struct ucm_event *unread;		/* its own CONNECT_REQUEST, until that is read */
+	struct ucm_id *next, **link;		/* in the list of the channel */
+	struct ucm_event *events, **last_event; /* queued events that the id counts */
+	struct ucm_event *unread;		/* its own CONNECT_REQUEST, until it is read */
 	enum ucm_state state;
 	uint16_t space;	 /* port space */
 	uint8_t qp_type; /* enum ibv_qp_type */
-	uint32_t psn;	 /* what our queue pair expects first: random */
+	uint32_t psn;	 /* random PSN that our QP expects first */
 	uint32_t events_reported;
-	bool removed;	/* its device is: it can be destroyed only */
-	bool announced; /* a passive id: not before it was accepted is anything told of it */
+	bool removed;	/* device has been removed; the id can only be destroyed */
+	bool announced; /* false: passive id that is not accepted yet, and reports no events */
 
 	struct ucm_address source, destination;
-	struct gsi_port *port; /* that source.port is; NULL: none, or a listener's */
-	uint32_t device;       /* UCM_NO_DEVICE: not bound to one */
+	struct gsi_port *port; /* source.port as bound; NULL: none, or that of a listener */
+	uint32_t device;       /* UCM_NO_DEVICE: not bound to a device */
 	uint8_t sgid[16], dgid[16];
 	unsigned int sgid_index;
 	bool has_route;
-	uint8_t mtu, packet_life; /* codes, of the route */
+	uint8_t mtu, packet_life; /* codes of the route */
 
 	/* Options. */
 	bool reuse, af_only, af_only_set, ack_timeout_set;
 	uint8_t tos, ack_timeout;
 
-	/* A listener. */
-	struct cm_listener *listener; /* NULL: is none */
+	/* Listener. */
+	struct cm_listener *listener; /* NULL: not listening */
 	void *listener_memory;
-	unsigned int backlog, waiting; /* requests that may be, and are, unread */
+	unsigned int backlog, waiting; /* maximum and current number of unread requests */
 
-	/* A connection, or a datagram's. */
-	struct cm_conn *conn;	 /* NULL: never asked for */
-	struct ucm_retry *retry; /* NULL: it will not be asked for again */
-	uint32_t qpn;		 /* ours, as connect or accept said */
+	/* Connection, or SIDR exchange. */
+	struct cm_conn *conn;	 /* NULL: no request so far */
+	struct ucm_retry *retry; /* NULL: the request will not be repeated */
+	uint32_t qpn;		 /* of our QP, from CONNECT or ACCEPT */
 	uint8_t responder_resources;
-	bool flow_control, peer_flow_control; /* rule C19: told in REQ and REP */
+	bool flow_control, peer_flow_control; /* bits of our and the peer's REQ or REP (rule C19) */
 
 	struct ucm_group *groups;
 };
 
-/* A new id on channel, with the lowest free handle; NULL with errno. */
+/* Creates an id on channel, with the lowest free handle.  Returns NULL with errno. */
 struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_t qp_type);
 /*
- * The id of that handle; NULL with *error: ENOENT, EINVAL when it is another channel's, or ENXIO
- * when its device is gone.  The second one finds that one too.
+ * Returns the id with the handle, or NULL with *error: ENOENT, EINVAL if the id is on another
+ * channel, or ENXIO if its device has been removed.  ucm_id_find_any() also returns ids whose
+ * device has been removed.
  */
 struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, int *error);
 struct ucm_id *ucm_id_find_any(const struct ucm_channel *channel, uint32_t handle, int *error);
-/* The same id, or NULL, after the lock was given up. */
+/* Looks an id up again after the lock was released.  Returns NULL if the id has been destroyed. */
 struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial);
 /*
- * To another channel, with its events and the ids of requests that have not been read.  0, or
- * ENOENT: it is such an id itself, and stays with its listener.
+ * Moves an id to another channel, with its events and the ids of its unread requests.  Returns 0,
+ * or ENOENT if the id itself is that of an unread request, which stays with its listener.
  */
 int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel);
 /*
- * Nothing is told of it any more.  The peer is told what it should know, its events that are
- * unread are gone, and so are the ids of requests that have not been read.  One of these that is
- * destroyed itself is not told of, and its listener may have another in its place.
+ * Destroys an id, and informs the peer if necessary.  Discards its unread events and the ids of its
+ * unread requests.  If the id itself is that of an unread request, the CONNECT_REQUEST is discarded
+ * as well and no longer counts towards the backlog of the listener.
  */
 void ucm_id_destroy(struct ucm_id *id);
-/* Those whose device is gone are told so (DEVICE_REMOVAL); their connections and ports go. */
+/*
+ * Queues DEVICE_REMOVAL for each id whose device has been removed, and destroys its connection and
+ * port.
+ */
 void ucm_ids_lose_devices(void);
-/* All of a channel. */
+/* Destroys all ids of a channel. */
 void ucm_ids_destroy(struct ucm_channel *channel);
 void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg);
 void ucm_ids_forked(void);
-/* Forks are noticed and the process's end is announced from the first call on.  0 or an errno. */
+/*
+ * Installs the handlers of fork(), exit() and address changes at the first call.  Returns 0 or a
+ * positive errno.
+ */
 int ucm_watch(void);
 
 static inline bool ucm_id_is_datagram(const struct ucm_id *id)

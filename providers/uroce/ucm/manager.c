@@ -19,36 +19,39 @@
 #include "verbs/context.h"
 #include "verbs/forked.h"
 
-/* How long a process stays when it ends: until its DREQs are answered, and once they were sent. */
+/*
+ * How long an exiting process waits: minimum after the last MAD, and maximum for replies to its
+ * DREQs.
+ */
 enum {
 	LEAVE_MIN_MS = 2,
 	LEAVE_MS = 80,
-	/* After a message that could not be sent, so that the next repetition is sent as well. */
+	/* After a MAD that could not be sent, so that its next retransmission is sent as well. */
 	LEAVE_UNSENT_MS = 300,
-	/* However often sending fails meanwhile. */
+	/* Maximum however often sending fails. */
 	LEAVE_MOST_MS = 600,
-	/* For so long it waits for a command that is under way. */
+	/* Maximum wait for a command that holds the lock. */
 	ENTER_MS = 100,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool leaving; /* under the lock, as the next */
+static bool leaving; /* under the lock, like leaver */
 static pthread_t leaver;
 static _Thread_local int cancel_state;
 
 /*
- * Around all that waits for other processes; outside of the lock, and never taken by a callback.
- * What it protects, and the lock as well where it says so, is written under both.
+ * Held around calls that wait for other processes.  Taken before the lock, and never by a callback.
+ * Variables that are under both locks are written with both held.
  */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct progress *progress; /* under both locks, as the next two */
+static struct progress *progress; /* under both locks, like gsi, cm, credits_shown */
 static struct gsi *gsi;
 static struct cm *cm;
 static bool credits_shown;
 
-static uint64_t deadline = CM_NEVER; /* that gsi knows; under the lock, as the next */
-static uint64_t last_sent;	     /* when, a MAD */
-static uint64_t last_unsent;	     /* the same, of those that could not be sent */
+static uint64_t deadline = CM_NEVER; /* deadline set in gsi; under the lock, like the two below */
+static uint64_t last_sent;	     /* time of the last attempt to send a MAD */
+static uint64_t last_unsent;	     /* time of the last MAD that could not be sent */
 
 void ucm_enter(void)
 {
@@ -121,7 +124,7 @@ void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to)
 	memcpy(to->dgid, path->dgid, sizeof(to->dgid));
 }
 
-/* What is not sent is as if the network had lost it: it will be repeated. */
+/* A MAD that is not sent is treated as lost by the network: it will be retransmitted. */
 static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad)
 {
 	struct gsi_path to;
@@ -215,7 +218,7 @@ static const struct cm_ops ops = {
 	.last_message = ucm_connection_last_message,
 };
 
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 static int make_cm(struct gsi *queue_pair, struct cm **made)
 {
 	struct cm_config config = { .ops = &ops, .slot = gsi_slot(queue_pair) };
@@ -230,8 +233,8 @@ static int make_cm(struct gsi *queue_pair, struct cm **made)
 }
 
 /*
- * Caller holds start_lock.  0 or a negative errno, with text, and what is to be stopped without
- * that lock, or NULL.
+ * Caller holds start_lock.  Returns 0, or a negative errno with text. *failed is an instance that
+ * the caller must stop without that lock, or NULL.
  */
 static int start(struct progress **failed, char text[PROGRESS_ERROR_TEXT])
 {
@@ -279,7 +282,9 @@ int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT])
 	if (!error)
 		return 0;
 	pthread_mutex_unlock(&start_lock);
-	/* It waits for a thread that may wait for the lock, in ucm_addresses_changed(). */
+	/*
+	 * uroce_stop() waits for a thread that may wait for start_lock in ucm_addresses_changed().
+	 */
 	if (failed)
 		uroce_stop(failed);
 	return error;
@@ -306,8 +311,8 @@ static void fork_parent(void)
 }
 
 /*
- * Queue pair 1 and the connections are the parent's.  The child begins anew; what it inherited is
- * left where it is, as other threads of the parent may have been at work on it.
+ * QP1 and the connections belong to the parent, and the child has none.  The parent's structures
+ * are leaked, as other threads of the parent may have been changing them.
  */
 static void fork_child(void)
 {
@@ -316,7 +321,7 @@ static void fork_child(void)
 	progress = NULL;
 	gsi = NULL;
 	cm = NULL;
-	/* Another thread of the parent may have been in leave(). */
+	/* Another thread of the parent may have been exiting. */
 	leaving = false;
 	ucm_hearing_forked();
 	ucm_channel_forked();
@@ -357,8 +362,9 @@ static bool may_stay(int ms)
 }
 
 /*
- * A signal handler that calls exit() may have interrupted a command of this very thread; or the
- * helper thread has the lock and waits for another one, for ever for the same reason.
+ * Returns false if the lock cannot be taken in time: a signal handler that calls exit() may have
+ * interrupted a command of this thread; or the progress thread holds the lock and is blocked by
+ * another lock for the same reason.
  */
 static bool lock_in_time(void)
 {
@@ -373,7 +379,7 @@ static bool lock_in_time(void)
 	return pthread_mutex_timedlock(&lock, &until) == 0;
 }
 
-/* Caller holds the lock.  Is it held again? */
+/* Caller holds the lock.  Returns false if the lock could not be taken again. */
 static bool pause_in_time(void)
 {
 	ucm_unlock();
@@ -382,8 +388,9 @@ static bool pause_in_time(void)
 }
 
 /*
- * A process that ends says good-bye, as the kernel does for it; but the kernel stays.  So a DREQ
- * has the time to be repeated once, or until it can be sent if its address is about to come back.
+ * On exit, destroys all ids, which sends DREQ or REJ to the peers, as the kernel does when a
+ * process exits.  Unlike the kernel, the process cannot retransmit later, so it waits until a DREQ
+ * has been repeated once, or until it can be sent if its address is about to return.
  */
 static void leave(void)
 {
@@ -400,8 +407,10 @@ static void leave(void)
 	ucm_leave();
 }
 
-/* With the kernel's channel a process that ends is gone by the time that its other threads could
- * ask for events again. */
+/*
+ * In a process that uses the kernel's channel, no thread can request events again after exit, since
+ * they have all ended by then.
+ */
 void ucm_wait_for_end(void)
 {
 	while (leaving && !pthread_equal(leaver, pthread_self())) {

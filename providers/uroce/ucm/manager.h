@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What all of this layer works under, and what it works with: one lock for ids, channels and the
- * connection manager's protocol (cm/cm.h), whose messages go and come by queue pair 1
- * (progress/gsi.h), in whose thread time passes.
+ * State shared by the layer: one lock for ids, channels and the protocol of the connection manager
+ * (cm/cm.h).  The protocol sends and receives MADs through QP1 (progress/gsi.h), in whose thread
+ * its timers expire.
  *
- * The lock is the outermost one of a thread that is in a command or in a callback of queue pair 1;
- * functions of progress and link that wait for another process, or for those callbacks, are called
- * without it.
+ * The lock is the outermost one of a thread in a command or in a callback of QP1.  Functions of
+ * progress and link that wait for another process, or for those callbacks, are called without it.
  */
 #ifndef UROCE_UCM_MANAGER_H
 #define UROCE_UCM_MANAGER_H
@@ -19,60 +18,65 @@
 #include "progress/gsi.h"
 
 /*
- * A command begins and ends: no cancellation point may be met with the lock held, so cancellation
- * is off between these two but for the wait of channel.c.
+ * Take and release the lock around a command.  Cancellation is disabled in between, as no
+ * cancellation point may be reached with the lock held, except in ucm_channel_wait().
  */
 void ucm_enter(void);
 void ucm_leave(void);
-/* What the thread's cancel state was before ucm_enter(). */
+/* Returns the cancel state that the thread had before ucm_enter(). */
 int ucm_cancel_state(void);
 
 void ucm_lock(void);
 void ucm_unlock(void);
 
 /*
- * Without the lock: the manager runs after the first call, and hears MADs to and from gid from then
- * on (NULL: just runs), as long as a device has it, or an id or a connection is bound to it.  0 or
- * a positive errno, and a line on stderr.
+ * Starts the connection manager if necessary, and receives MADs at gid (unless NULL) from then on,
+ * as long as a device has gid, or an id or a connection is bound to it.  Called without the lock.
+ * Returns 0, or a positive errno with a message on stderr.
  */
 int ucm_hear(const uint8_t *gid, uint32_t scope_id);
 /*
- * Without the lock: hear every address of every device while it is there, also those that come
- * later.  Those that cannot be heard are tried again with each change, and with each call.  0 if
- * any can, or there is none yet.
+ * Receives MADs at every address of every device, also of those that are added later.  Addresses
+ * that fail are retried at each change and by each call.  Called without the lock.  Returns 0 if
+ * any address succeeds or there is none yet, else a positive errno.
  */
 int ucm_hear_all(void);
 
-/* NULL until ucm_hear() has succeeded.  With the lock held. */
+/* Return NULL until ucm_hear() has succeeded.  Called with the lock held. */
 struct cm *ucm_cm(void);
 struct gsi *ucm_gsi(void);
-/* The path of a MAD, in the words of queue pair 1. */
+/* Converts the path of a MAD to that of QP1. */
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to);
-/* After calls of the cm: its next deadline may be another one. */
+/* To be called after calls of the cm, which may change its next deadline. */
 void ucm_time_changed(void);
 
 /*
- * While the process ends and waits for answers: an error that a thread of it gets from here, for a
- * channel that is closed already, would only change its exit code.  With the lock held.
+ * Blocks the calling thread while another thread runs the exit handler, which waits for replies: an
+ * error for a channel that is already closed would only change the exit code.  Called with the lock
+ * held.
  */
 void ucm_wait_for_end(void);
 
-/* ---- between manager.c and hearing.c ---- */
+/* ---- Shared with the list of listening addresses ---- */
 
 /*
- * Around what waits for other processes, and outside of the lock.  The first one also has the
- * manager run: 0, or a negative errno with text, and nothing is locked.
+ * Take and release start_lock, which is held around calls that wait for other processes, and is
+ * taken before the lock.  ucm_start_and_lock() also starts the connection manager if necessary;
+ * returns 0, or a negative errno with text and without start_lock.
  */
 int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT]);
 void ucm_start_lock(void);
 void ucm_start_unlock(void);
-/* The scope of a local address: of those that are link-local, the interface that has it. */
+/* Returns the scope id of a local address: its interface if it is link-local, else 0. */
 uint32_t ucm_scope_of(const uint8_t *gid, uint32_t device);
-/* In a thread of its own, without locks: devices or their addresses have come or gone. */
+/*
+ * To be called in a thread of its own, without locks, when devices or addresses have been added or
+ * removed.
+ */
 void ucm_addresses_changed(void);
 void ucm_hearing_forked(void);
 
-/* UROCE_CREDITS is not off: queue pairs with receive queues of their own report credits. */
+/* Returns true unless UROCE_CREDITS is off: QPs with their own receive queues report credits. */
 bool ucm_credits_are_shown(void);
 
 #endif

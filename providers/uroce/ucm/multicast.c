@@ -109,8 +109,8 @@ int ucm_join_ip(struct ucm_call *call)
 }
 
 /*
- * A member that only sends is told the same as a full one: librdmacm then leaves its queue pair out
- * of the group.
+ * A send-only member gets the same event as a full member; librdmacm does not attach its QP to the
+ * group.
  */
 int ucm_join(struct ucm_call *call)
 {
@@ -128,7 +128,7 @@ int ucm_join(struct ucm_call *call)
 
 int ucm_leave_group(struct ucm_call *call)
 {
-	/* The command is that of DESTROY_ID, with the group's handle. */
+	/* The command has the layout of DESTROY_ID, with the handle of the group. */
 	const struct rdma_ucm_destroy_id *in = call->in;
 	struct ucm_group *group = ucm_table_find(&groups, in->id);
 	struct rdma_ucm_destroy_id_resp answer;

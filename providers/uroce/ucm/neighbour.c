@@ -11,16 +11,19 @@
 #include "progress/aside.h"
 
 #define MS UINT64_C(1000000)
-/* The kernel gives up after three questions in as many seconds; what comes later begins anew. */
+/* The kernel gives up after three queries within three seconds; a later packet starts again. */
 #define NUDGE_NS (500 * MS)
-/* An answer takes some 100 us on a wire that works. */
+/* A reply takes about 100 us on a working link. */
 #define FIRST_PAUSE_NS 250000
 #define LONGEST_PAUSE_NS 16000000
 
 static struct ucm_awaited *all; /* under the lock */
 
 static void work(void);
-/* In the helper thread nothing may wait: the kernel's tables have locks of their own. */
+/*
+ * Runs in a thread of its own: queries of the kernel's tables take locks, and the progress thread
+ * must not block.
+ */
 static struct aside looking = ASIDE_INITIALIZER(work);
 
 static uint32_t scope_of(const struct ucm_path *path)
@@ -36,7 +39,7 @@ bool ucm_neighbour_is_missing(const struct ucm_path *path, const struct ucm_addr
 	       !neighbour_is_known(next_hop);
 }
 
-/* Neighbours that follow each other are often the same one. */
+/* Successive entries often have the same next hop. */
 static void look(struct ucm_awaited *list)
 {
 	const struct ucm_awaited *before = NULL;
@@ -55,7 +58,10 @@ static void look(struct ucm_awaited *list)
 	}
 }
 
-/* Caller holds the lock.  What is over is told and freed, the others are waited for again. */
+/*
+ * Caller holds the lock.  Completes and frees the entries that are resolved, timed out or without
+ * an id, and puts the others back.
+ */
 static void settle(struct ucm_awaited *list)
 {
 	uint64_t now = progress_now();
@@ -99,7 +105,7 @@ void ucm_neighbour_await(struct ucm_awaited *awaited)
 {
 	awaited->next = all;
 	all = awaited;
-	/* Where there can be no thread, this one has to wait. */
+	/* If no thread can be started, this thread does the work, without the lock. */
 	ucm_unlock();
 	aside_want(&looking);
 	ucm_lock();

@@ -7,15 +7,15 @@
 #include "manager.h"
 
 /*
- * A peer that is about to end, or that is stopped and killed later, has its slot still at the first
- * checks.
+ * A peer that is about to exit, or that is stopped and killed later, still has its slot at the
+ * first checks.
  */
 #define PAUSE_FIRST_NS UINT64_C(500000000)
 #define PAUSE_LAST_NS UINT64_C(16000000000)
 
 static uint64_t due = UINT64_MAX, pause_ns;
 
-/* While connections are visited none may change. */
+/* Connections must not change while they are visited, so orphans are collected first. */
 enum { ORPHANS_AT_ONCE = 64 };
 
 struct search {
@@ -23,7 +23,7 @@ struct search {
 	unsigned int found;
 };
 
-/* Most connections inside a host are of one address with itself. */
+/* Checks only connections of an address with itself, as most within a host are. */
 static void look_at(void *arg, const struct cm_conn *conn)
 {
 	struct search *search = arg;

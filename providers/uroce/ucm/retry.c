@@ -9,16 +9,16 @@
 #include "connection.h"
 #include "event.h"
 
-/* After 5, 10, 20, 40 and 80 ms. */
+/* Requests are repeated after 5, 10, 20, 40 and 80 ms. */
 #define FIRST_NS UINT64_C(5000000)
 #define TIMES 5
 
 /*
- * Those that wait, by the times that they have asked: all of a queue have waited for equally long,
- * so the first one is due first.  Most connections are never in one of them.
+ * Waiting entries by their number of attempts: all of a queue wait equally long, so the first one
+ * is due first.  Most connections never enter a queue.
  */
 static struct queue {
-	struct ucm_retry *first, **last; /* last: where the next one goes, if there is a first */
+	struct ucm_retry *first, **last; /* last is valid if first is not NULL */
 } queues[TIMES];
 
 static struct queue *queue_of(const struct ucm_retry *retry)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A datagram socket that is bound and connected is asked: the kernel looks the route up as for the
- * packets themselves, with all its rules.
+ * Routes are looked up by binding and connecting a UDP socket, for which the kernel applies all
+ * rules that it applies to the packets.
  */
 #include "route.h"
 
@@ -10,7 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Without the port; an AF_IB address is the IP address that its GID is. */
+/*
+ * Converts an address, with port in place of its own; an AF_IB address becomes the IP address of
+ * its GID.
+ */
 static socklen_t to_socket_address(const struct ucm_address *address, uint16_t port,
 				   struct sockaddr_storage *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Objects by a small number: a new one gets the lowest that is free, as the kernel does it;
- * librdmacm keeps arrays by them.
+ * Table of objects by a small number.  A new object gets the lowest free number, as in the kernel,
+ * since librdmacm keeps arrays indexed by these numbers.
  */
 #ifndef UROCE_UCM_TABLE_H
 #define UROCE_UCM_TABLE_H
@@ -9,18 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* librdmacm has no room for larger ones. */
+/* Maximum size of librdmacm's arrays. */
 #define UCM_TABLE_MAX 65536
 
 struct ucm_table {
 	void **entries;
-	uint32_t places;    /* of entries */
-	uint32_t free_from; /* no smaller number is free */
+	uint32_t places;    /* number of entries */
+	uint32_t free_from; /* all smaller numbers are in use */
 };
 
-/* false: no memory, or no number is left. */
+/* Returns false if there is no memory or no free number. */
 bool ucm_table_add(struct ucm_table *table, void *object, uint32_t *number);
-void *ucm_table_find(const struct ucm_table *table, uint32_t number); /* or NULL */
+void *ucm_table_find(const struct ucm_table *table, uint32_t number); /* NULL: none */
 void ucm_table_remove(struct ucm_table *table, uint32_t number);
 
 #endif

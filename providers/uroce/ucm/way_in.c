@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The way in: what the drop-in leads librdmacm's system calls to. */
+/* Functions that replace the system calls of librdmacm, for the drop-in. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -10,7 +10,10 @@
 #include "verbs/device/stat.h"
 #include "way_in.h"
 
-/* A descriptor may come again that the application has closed without our knowing. */
+/*
+ * Closes the channel of a descriptor that the application has closed unnoticed, and that was
+ * reused.
+ */
 static void bury(int fd)
 {
 	struct ucm_channel *old = ucm_channel_of(fd);
@@ -49,8 +52,9 @@ static bool owns(int fd)
 }
 
 /*
- * A command for a channel that is a parent's.  librdmacm also writes to eventfds of its own, one of
- * which may have come to that number; but eight bytes, which no command is short enough for.
+ * Returns true if a command is written to a channel of the parent process.  librdmacm also writes
+ * to eventfds of its own, one of which may have the same number; but only eight bytes, and commands
+ * are longer.
  */
 static bool is_for_dead(int fd, size_t length)
 {

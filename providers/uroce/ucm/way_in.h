@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the drop-in leads librdmacm's system calls to; made known to it before all else. */
+/*
+ * Functions that replace the system calls of librdmacm; registered with the drop-in by a
+ * constructor.
+ */
 #ifndef UROCE_UCM_WAY_IN_H
 #define UROCE_UCM_WAY_IN_H
 
