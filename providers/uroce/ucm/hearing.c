@@ -58,7 +58,7 @@ static int hear(const uint8_t *gid, uint32_t scope_id, bool asked, char text[PRO
 static int told(int error, const char *text)
 {
 	if (error)
-		uroce_complain("connections cannot be managed: %s",
+		uroce_complain("the connection manager cannot be used: %s",
 			       text[0] ? text : strerror(-error));
 	return -error;
 }
@@ -101,7 +101,7 @@ static void hear_each(struct all *all)
 	ucm_devices_each_gid(hear_one, all);
 	/* All addresses are retried at every change; report only new failures. */
 	if (all->failed > unheard)
-		uroce_complain("not every address can be listened at: %s",
+		uroce_complain("cannot listen on all addresses: %s",
 			       all->text[0] ? all->text : strerror(-all->error));
 	unheard = all->failed;
 }

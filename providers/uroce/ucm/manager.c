@@ -137,7 +137,7 @@ static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad
 	if (!error)
 		return;
 	last_unsent = last_sent;
-	uroce_debug("a message of the connection manager was not sent: %s", strerror(-error));
+	uroce_debug("cannot send a message of the connection manager: %s", strerror(-error));
 }
 
 static void received(void *arg, const struct gsi_mad *mad)
