@@ -59,7 +59,7 @@ static void get_ib(const void *from, struct ucm_address *address)
 	service = be64toh(sib.sib_sid) & be64toh(sib.sib_sid_mask);
 	memcpy(address->ip, &sib.sib_addr, 16);
 	address->port = (uint16_t)service;
-	address->space = (uint16_t)(service >> 16);
+	address->port_space = (uint16_t)(service >> 16);
 	address->scope_id = (uint32_t)sib.sib_scope_id;
 	address->flow_info = be32toh(sib.sib_flowinfo) & 0xfffff;
 }
@@ -108,7 +108,7 @@ size_t ucm_address_put(const struct ucm_address *address, void *to, size_t room)
 		break;
 	case UCM_AF_IB:
 		memcpy(&sib.sib_addr, address->ip, 16);
-		sib.sib_sid = htobe64((uint64_t)address->space << 16 | address->port);
+		sib.sib_sid = htobe64((uint64_t)address->port_space << 16 | address->port);
 		sib.sib_sid_mask = htobe64(address->port ? UINT64_MAX : ~UINT64_C(0xffff));
 		sib.sib_flowinfo = htobe32(address->flow_info);
 		memcpy(to, &sib, bytes);

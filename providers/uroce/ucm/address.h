@@ -13,12 +13,12 @@
 #define UCM_AF_IB 27
 
 struct ucm_address {
-	int family;	    /* AF_INET, AF_INET6, UCM_AF_IB; AF_UNSPEC: none */
-	uint8_t ip[16];	    /* as in a GID: IPv4 as ::ffff:a.b.c.d */
-	uint16_t port;	    /* host order */
-	uint16_t space;	    /* AF_IB: port space in the service id, or 0 */
-	uint32_t scope_id;  /* interface index, or 0 */
-	uint32_t flow_info; /* IPv6: 20 bits, host order */
+	int family;	     /* AF_INET, AF_INET6, UCM_AF_IB; AF_UNSPEC: none */
+	uint8_t ip[16];	     /* as in a GID: IPv4 as ::ffff:a.b.c.d */
+	uint16_t port;	     /* host order */
+	uint16_t port_space; /* AF_IB: port space in the service id, or 0 */
+	uint32_t scope_id;   /* interface index, or 0 */
+	uint32_t flow_info;  /* IPv6: 20 bits, host order */
 };
 
 /* Returns the size of a socket address of the family, or 0 if the family is unknown. */

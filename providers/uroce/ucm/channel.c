@@ -16,48 +16,47 @@
 
 #include "id.h"
 #include "manager.h"
-#include "multicast.h"
 
 /* Indexed by descriptor. */
 static struct ucm_channel **channels;
-static unsigned int channel_places;
+static unsigned int table_size;
 /* In a forked child: placeholder for the channels of the parent, and st_dev of their eventfds. */
-static struct ucm_channel dead;
-static dev_t dead_device;
+static struct ucm_channel placeholder;
+static dev_t placeholder_device;
 
-static struct ucm_channel *entry_of(int fd)
+static struct ucm_channel *get_entry(int fd)
 {
-	return fd >= 0 && (unsigned int)fd < channel_places ? channels[fd] : NULL;
+	return fd >= 0 && (unsigned int)fd < table_size ? channels[fd] : NULL;
 }
 
-static struct ucm_channel *if_alive(struct ucm_channel *channel)
+static struct ucm_channel *unless_placeholder(struct ucm_channel *channel)
 {
-	return channel != &dead ? channel : NULL;
+	return channel != &placeholder ? channel : NULL;
 }
 
-struct ucm_channel *ucm_channel_of(int fd)
+struct ucm_channel *ucm_channel_find(int fd)
 {
-	return if_alive(entry_of(fd));
+	return unless_placeholder(get_entry(fd));
 }
 
-static bool make_place(int fd)
+static bool grow_table(int fd)
 {
 	unsigned int wanted = (unsigned int)fd + 1;
 	struct ucm_channel **grown;
 
-	if (wanted <= channel_places)
+	if (wanted <= table_size)
 		return true;
 	wanted += wanted / 2 + 16;
 	grown = realloc(channels, wanted * sizeof(*grown));
 	if (!grown)
 		return false;
-	memset(grown + channel_places, 0, (wanted - channel_places) * sizeof(*grown));
+	memset(grown + table_size, 0, (wanted - table_size) * sizeof(*grown));
 	channels = grown;
-	channel_places = wanted;
+	table_size = wanted;
 	return true;
 }
 
-struct ucm_channel *ucm_channel_open(void (*taken)(int fd))
+struct ucm_channel *ucm_channel_open(void (*before_insert)(int fd))
 {
 	struct ucm_channel *channel = calloc(1, sizeof(*channel));
 	int error;
@@ -77,11 +76,11 @@ struct ucm_channel *ucm_channel_open(void (*taken)(int fd))
 		error = errno;
 		goto close_fd;
 	}
-	if (!make_place(channel->fd)) {
+	if (!grow_table(channel->fd)) {
 		error = ENOMEM;
 		goto close_private;
 	}
-	taken(channel->fd);
+	before_insert(channel->fd);
 	channel->open = true;
 	channels[channel->fd] = channel;
 	return channel;
@@ -96,10 +95,10 @@ free_channel:
 	return NULL;
 }
 
-static void changed(struct ucm_channel *channel)
+static void wake_waiters(struct ucm_channel *channel)
 {
-	__atomic_fetch_add(&channel->changes, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &channel->changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	__atomic_fetch_add(&channel->queued_count, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &channel->queued_count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void ucm_channel_hold(struct ucm_channel *channel)
@@ -133,8 +132,8 @@ void ucm_channel_close(struct ucm_channel *channel, bool close_fd)
 
 void ucm_channel_each(void (*visit)(struct ucm_channel *channel, void *arg), void *arg)
 {
-	for (unsigned int fd = 0; fd < channel_places; fd++) {
-		if (if_alive(channels[fd]))
+	for (unsigned int fd = 0; fd < table_size; fd++) {
+		if (unless_placeholder(channels[fd]))
 			visit(channels[fd], arg);
 	}
 }
@@ -150,13 +149,13 @@ void ucm_channel_forked(void)
 {
 	struct stat status;
 
-	for (unsigned int fd = 0; fd < channel_places; fd++) {
-		if (!if_alive(channels[fd]))
+	for (unsigned int fd = 0; fd < table_size; fd++) {
+		if (!unless_placeholder(channels[fd]))
 			continue;
 		if (!fstat(channels[fd]->private_fd, &status))
-			dead_device = status.st_dev;
+			placeholder_device = status.st_dev;
 		close(channels[fd]->private_fd);
-		channels[fd] = &dead;
+		channels[fd] = &placeholder;
 	}
 }
 
@@ -164,21 +163,21 @@ void ucm_channel_forked(void)
  * The child may have closed the descriptor by a call that is not redirected, so that its number
  * belongs to another file.
  */
-bool ucm_channel_is_dead(int fd)
+bool ucm_channel_is_placeholder(int fd)
 {
 	struct stat status;
 
-	if (entry_of(fd) != &dead)
+	if (get_entry(fd) != &placeholder)
 		return false;
-	if (!fstat(fd, &status) && status.st_dev == dead_device)
+	if (!fstat(fd, &status) && status.st_dev == placeholder_device)
 		return true;
 	channels[fd] = NULL;
 	return false;
 }
 
-void ucm_channel_forget_dead(int fd)
+void ucm_channel_fd_closed(int fd)
 {
-	if (entry_of(fd) == &dead)
+	if (get_entry(fd) == &placeholder)
 		channels[fd] = NULL;
 }
 
@@ -186,12 +185,12 @@ void ucm_channel_forget_dead(int fd)
 static void set_unread(const struct ucm_event *event, struct ucm_event *unread)
 {
 	if (event->request)
-		event->request->unread = unread;
+		event->request->unread_event = unread;
 	if (event->group)
-		event->group->unread = unread;
+		event->group->unread_event = unread;
 }
 
-void ucm_channel_queue(struct ucm_event *event)
+void ucm_channel_queue_event(struct ucm_event *event)
 {
 	struct ucm_channel *channel = event->id->channel;
 	struct ucm_id *id = event->id;
@@ -209,14 +208,14 @@ void ucm_channel_queue(struct ucm_event *event)
 	/* The count cannot reach its maximum, so write() never blocks. */
 	if (write(channel->private_fd, &one, sizeof(one)) != sizeof(one))
 		abort();
-	changed(channel);
+	wake_waiters(channel);
 }
 
 /*
  * Decrements the count of the eventfd.  Does not block if the program has read from the descriptor
  * itself.
  */
-static void count_down(struct ucm_channel *channel)
+static void decrement_count(struct ucm_channel *channel)
 {
 	struct pollfd poll_fd = { .fd = channel->private_fd, .events = POLLIN };
 	uint64_t one;
@@ -227,7 +226,7 @@ static void count_down(struct ucm_channel *channel)
 		abort();
 }
 
-void ucm_channel_remove(struct ucm_event *event)
+void ucm_channel_remove_event(struct ucm_event *event)
 {
 	struct ucm_channel *channel = event->id->channel;
 
@@ -242,24 +241,24 @@ void ucm_channel_remove(struct ucm_event *event)
 	else
 		event->id->last_event = event->link_of_id;
 	set_unread(event, NULL);
-	count_down(channel);
+	decrement_count(channel);
 }
 
-struct ucm_event *ucm_channel_take(struct ucm_channel *channel)
+struct ucm_event *ucm_channel_take_event(struct ucm_channel *channel)
 {
 	struct ucm_event *event = channel->first_event;
 
 	if (event)
-		ucm_channel_remove(event);
+		ucm_channel_remove_event(event);
 	return event;
 }
 
-bool ucm_channel_blocks(const struct ucm_channel *channel)
+bool ucm_channel_is_blocking(const struct ucm_channel *channel)
 {
 	return !(fcntl(channel->private_fd, F_GETFL) & O_NONBLOCK);
 }
 
-static void wait_was_cancelled(void *arg)
+static void release_on_cancel(void *arg)
 {
 	ucm_lock();
 	ucm_channel_release(arg);
@@ -274,15 +273,16 @@ static void wait_was_cancelled(void *arg)
  */
 int ucm_channel_wait(struct ucm_channel *channel)
 {
-	uint32_t changes = __atomic_load_n(&channel->changes, __ATOMIC_ACQUIRE);
+	uint32_t queued_count = __atomic_load_n(&channel->queued_count, __ATOMIC_ACQUIRE);
 	int state, type;
 	long waited;
 
 	ucm_unlock();
-	pthread_cleanup_push(wait_was_cancelled, channel);
+	pthread_cleanup_push(release_on_cancel, channel);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	pthread_setcancelstate(ucm_cancel_state(), &state);
-	waited = syscall(SYS_futex, &channel->changes, FUTEX_WAIT_PRIVATE, changes, NULL, NULL, 0);
+	pthread_setcancelstate(ucm_saved_cancel_state(), &state);
+	waited = syscall(SYS_futex, &channel->queued_count, FUTEX_WAIT_PRIVATE, queued_count, NULL,
+			 NULL, 0);
 	waited = waited < 0 && errno == EINTR ? EINTR : 0;
 	pthread_setcancelstate(state, NULL);
 	pthread_setcanceltype(type, NULL);

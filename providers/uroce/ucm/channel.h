@@ -27,22 +27,22 @@ struct ucm_event {
 };
 
 struct ucm_channel {
-	int fd;		    /* the application's descriptor */
-	int private_fd;	    /* duplicate of fd, which the application may close unnoticed */
-	bool open;	    /* the channel is in the table */
-	unsigned int users; /* threads in a command; the last one frees a closed channel */
-	uint32_t changes;   /* futex word: number of events queued so far */
+	int fd;		       /* the application's descriptor */
+	int private_fd;	       /* duplicate of fd, which the application may close unnoticed */
+	bool open;	       /* the channel is in the table */
+	unsigned int users;    /* threads in a command; the last one frees a closed channel */
+	uint32_t queued_count; /* futex word: number of events queued so far */
 	struct ucm_event *first_event, **last_event;
 	struct ucm_id *ids;
 };
 
 /*
- * Returns a new channel, or NULL with errno.  Calls taken with its descriptor before the channel is
- * added to the table.
+ * Returns a new channel, or NULL with errno.  Calls before_insert with its descriptor before the
+ * channel is added to the table.
  */
-struct ucm_channel *ucm_channel_open(void (*taken)(int fd));
+struct ucm_channel *ucm_channel_open(void (*before_insert)(int fd));
 /* Returns the channel, or NULL if fd is not a channel. */
-struct ucm_channel *ucm_channel_of(int fd);
+struct ucm_channel *ucm_channel_find(int fd);
 /*
  * Closes a channel whose ids have been destroyed.  close_fd is false if the application has closed
  * the descriptor, so that its number belongs to another file.  A thread that waits for an event of
@@ -61,17 +61,17 @@ void ucm_channel_each(void (*visit)(struct ucm_channel *channel, void *arg), voi
 /* In a forked child: replaces the channels of the parent by placeholders (see channel.c). */
 void ucm_channel_forked(void);
 /* Returns true if this is a forked child and the descriptor is a channel of the parent. */
-bool ucm_channel_is_dead(int fd);
+bool ucm_channel_is_placeholder(int fd);
 /* Removes the placeholder of a descriptor that the caller is about to close. */
-void ucm_channel_forget_dead(int fd);
+void ucm_channel_fd_closed(int fd);
 
 /* Appends event to the channel of its id; the channel then owns the event. */
-void ucm_channel_queue(struct ucm_event *event);
+void ucm_channel_queue_event(struct ucm_event *event);
 /* Removes and returns the first event, or returns NULL. */
-struct ucm_event *ucm_channel_take(struct ucm_channel *channel);
+struct ucm_event *ucm_channel_take_event(struct ucm_channel *channel);
 /* Removes an event from the channel of its id; the caller then owns the event. */
-void ucm_channel_remove(struct ucm_event *event);
-bool ucm_channel_blocks(const struct ucm_channel *channel);
+void ucm_channel_remove_event(struct ucm_event *event);
+bool ucm_channel_is_blocking(const struct ucm_channel *channel);
 /*
  * Waits until an event is queued, and releases the lock in between.  The thread can be cancelled
  * while it waits; its hold of the channel, which it must have, is then released.  Returns 0, or

@@ -39,56 +39,56 @@ struct ucm_call {
 };
 
 /*
- * Writes an answer to address response of the program.  Returns 0, or EFAULT if the address is
+ * Writes resp to the address response of the program.  Returns 0, or EFAULT if the address is
  * NULL.
  */
-int ucm_respond(uint64_t response, const void *answer, size_t bytes);
+int ucm_respond(uint64_t response, const void *resp, size_t bytes);
 
 /*
  * Executes a command that was written to a channel, which the caller holds.  Returns length or a
  * negative errno.
  */
-ssize_t ucm_command(struct ucm_channel *channel, const void *bytes, size_t length);
+ssize_t ucm_execute_command(struct ucm_channel *channel, const void *bytes, size_t length);
 /* Returns the name of a command, or "?". */
 const char *ucm_command_name(unsigned int command);
 
 /* Ids and events. */
-int ucm_create_id(struct ucm_call *call);
-int ucm_destroy_id(struct ucm_call *call);
-int ucm_get_event(struct ucm_call *call);
-int ucm_migrate_id(struct ucm_call *call);
-int ucm_write_event(struct ucm_call *call);
+int ucm_cmd_create_id(struct ucm_call *call);
+int ucm_cmd_destroy_id(struct ucm_call *call);
+int ucm_cmd_get_event(struct ucm_call *call);
+int ucm_cmd_migrate_id(struct ucm_call *call);
+int ucm_cmd_write_event(struct ucm_call *call);
 /* Options. */
-int ucm_set_option(struct ucm_call *call);
+int ucm_cmd_set_option(struct ucm_call *call);
 /* Addresses and ports. */
-int ucm_bind_ip(struct ucm_call *call);
-int ucm_bind(struct ucm_call *call);
-int ucm_listen(struct ucm_call *call);
+int ucm_cmd_bind_ip(struct ucm_call *call);
+int ucm_cmd_bind(struct ucm_call *call);
+int ucm_cmd_listen(struct ucm_call *call);
 /* Address and route resolution. */
-int ucm_resolve_ip(struct ucm_call *call);
-int ucm_resolve_addr(struct ucm_call *call);
-int ucm_resolve_route(struct ucm_call *call);
+int ucm_cmd_resolve_ip(struct ucm_call *call);
+int ucm_cmd_resolve_addr(struct ucm_call *call);
+int ucm_cmd_resolve_route(struct ucm_call *call);
 /* Queries. */
-int ucm_query_route(struct ucm_call *call);
-int ucm_query(struct ucm_call *call);
+int ucm_cmd_query_route(struct ucm_call *call);
+int ucm_cmd_query(struct ucm_call *call);
 /* QP attributes. */
-int ucm_init_qp_attr(struct ucm_call *call);
+int ucm_cmd_init_qp_attr(struct ucm_call *call);
 /* Connections. */
-int ucm_connect(struct ucm_call *call);
-int ucm_accept(struct ucm_call *call);
-int ucm_reject(struct ucm_call *call);
-int ucm_disconnect(struct ucm_call *call);
-int ucm_notify(struct ucm_call *call);
+int ucm_cmd_connect(struct ucm_call *call);
+int ucm_cmd_accept(struct ucm_call *call);
+int ucm_cmd_reject(struct ucm_call *call);
+int ucm_cmd_disconnect(struct ucm_call *call);
+int ucm_cmd_notify(struct ucm_call *call);
 /* Multicast groups. */
-int ucm_join_ip(struct ucm_call *call);
-int ucm_join(struct ucm_call *call);
-int ucm_leave_group(struct ucm_call *call);
+int ucm_cmd_join_ip_mcast(struct ucm_call *call);
+int ucm_cmd_join_mcast(struct ucm_call *call);
+int ucm_cmd_leave_mcast(struct ucm_call *call);
 
 /*
  * Sends the REQ or SIDR_REQ of an id whose path is resolved and whose connection is idle.  Returns
  * false if that fails.
  */
-bool ucm_ask(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
+bool ucm_send_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
 
 /*
  * Binds an idle id to an address, with port and device.  Releases the lock in between, so *id is

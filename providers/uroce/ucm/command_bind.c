@@ -48,12 +48,12 @@ static bool port_is_allowed(uint16_t port)
 }
 
 /* AFONLY matters only for "::", which otherwise includes the IPv4 addresses. */
-static unsigned int flags_of(const struct ucm_id *id)
+static unsigned int port_flags(const struct ucm_id *id)
 {
 	bool af_only =
 		id->af_only && id->source.family != AF_INET && ucm_address_is_any(&id->source);
 
-	return (id->reuse ? GSI_PORT_REUSE : 0) | (af_only ? GSI_PORT_AF_ONLY : 0);
+	return (id->reuse_addr ? GSI_PORT_REUSE : 0) | (af_only ? GSI_PORT_AF_ONLY : 0);
 }
 
 /* Returns 0 or a positive errno. */
@@ -64,18 +64,18 @@ static int bind_port(struct ucm_id *id)
 	memcpy(address.gid, id->source.ip, sizeof(address.gid));
 	if (link_gid_is_link_local(id->source.ip))
 		address.scope_id = id->source.scope_id;
-	return -gsi_port_bind(ucm_gsi(), id->space, &address, &id->source.port, flags_of(id),
+	return -gsi_port_bind(ucm_gsi(), id->port_space, &address, &id->source.port, port_flags(id),
 			      &id->port);
 }
 
 int ucm_set_port_option(struct ucm_id *id, bool *option, bool on)
 {
-	unsigned int flags = flags_of(id);
+	unsigned int flags = port_flags(id);
 	bool before = *option;
 	int error;
 
 	*option = on;
-	if (!id->port || flags_of(id) == flags)
+	if (!id->port || port_flags(id) == flags)
 		return 0;
 	gsi_port_close(id->port);
 	id->port = NULL;
@@ -92,26 +92,27 @@ int ucm_set_port_option(struct ucm_id *id, bool *option, bool on)
 }
 
 /* Device of a local address, and the GID that its packets carry. */
-struct place {
+struct local_addr {
 	uint32_t device;
-	unsigned int index;
+	unsigned int gid_index;
 	uint8_t gid[16];
 };
 
-static int find_place(const struct ucm_address *address, struct place *place)
+static int find_local_addr(const struct ucm_address *address, struct local_addr *local_addr)
 {
 	struct ucm_device device;
 	uint32_t loopback;
 
-	memcpy(place->gid, address->ip, sizeof(place->gid));
-	if (ucm_device_of_gid(place->gid, address->scope_id, &place->device, &place->index))
+	memcpy(local_addr->gid, address->ip, sizeof(local_addr->gid));
+	if (ucm_device_of_gid(local_addr->gid, address->scope_id, &local_addr->device,
+			      &local_addr->gid_index))
 		return 0;
 	/* All addresses of 127.0.0.0/8 share GID 0 of the loopback device. */
 	loopback = ucm_address_is_loopback(address) ? ucm_device_loopback() : UCM_NO_DEVICE;
 	if (ucm_device(loopback, &device)) {
-		place->device = loopback;
-		place->index = 0;
-		memcpy(place->gid, device.gid, sizeof(place->gid));
+		local_addr->device = loopback;
+		local_addr->gid_index = 0;
+		memcpy(local_addr->gid, device.gid, sizeof(local_addr->gid));
 		return 0;
 	}
 	return ucm_route_is_local(address) ? ENODEV : EADDRNOTAVAIL;
@@ -130,13 +131,13 @@ static int is_libfabric(struct dl_phdr_info *library, size_t bytes, void *arg)
  * libfabric is loaded: without an address it binds to 127.0.0.1, and would then offer this device
  * only.  With the kernel such an id has no device, and libfabric offers all devices.
  */
-static bool loopback_shows_device(void)
+static bool loopback_binds_device(void)
 {
 	return uroce_settings_loopback() && !dl_iterate_phdr(is_libfabric, NULL);
 }
 
 /* The option has the default of IPV6_V6ONLY. */
-static void set_af_only(struct ucm_id *id, int family)
+static void set_default_af_only(struct ucm_id *id, int family)
 {
 	if (id->af_only_set)
 		return;
@@ -144,51 +145,51 @@ static void set_af_only(struct ucm_id *id, int family)
 		      (family == AF_INET6 && read_sysctl("/proc/sys/net/ipv6/bindv6only", 0));
 }
 
-static int check(const struct ucm_id *id, const struct ucm_address *address)
+static int check_bind(const struct ucm_id *id, const struct ucm_address *address)
 {
 	if (id->state != UCM_IDLE)
 		return EINVAL;
 	if (link_gid_is_link_local(address->ip) && !address->scope_id)
 		return EINVAL;
-	if (address->family == UCM_AF_IB && address->space && id->space != RDMA_PS_IB &&
-	    address->space != id->space)
+	if (address->family == UCM_AF_IB && address->port_space && id->port_space != RDMA_PS_IB &&
+	    address->port_space != id->port_space)
 		return EINVAL;
 	return port_is_allowed(address->port) ? 0 : EACCES;
 }
 
 /* Starts to receive MADs at gid.  Releases the lock in between, so *id is looked up again. */
-static int hear(struct ucm_id **id, const uint8_t *gid, uint32_t device)
+static int listen_addr(struct ucm_id **id, const uint8_t *gid, uint32_t device)
 {
 	uint64_t serial = (*id)->serial;
 	uint32_t handle = (*id)->handle;
 	int error;
 
 	ucm_unlock();
-	error = ucm_hear(gid, device);
+	error = ucm_listen_addr(gid, device);
 	ucm_lock();
-	*id = ucm_id_again(handle, serial);
+	*id = ucm_id_revalidate(handle, serial);
 	return *id ? error : ENOENT;
 }
 
 int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
 {
 	bool any = ucm_address_is_any(address);
-	struct place place = { .device = UCM_NO_DEVICE };
-	int error = check(*id, address);
+	struct local_addr local_addr = { .device = UCM_NO_DEVICE };
+	int error = check_bind(*id, address);
 
 	if (!error && !any)
-		error = find_place(address, &place);
+		error = find_local_addr(address, &local_addr);
 	/*
 	 * librdmacm probes for AF_IB with an id that it destroys at once; this does not start the
 	 * connection manager.
 	 */
 	if (!error && (address->family != UCM_AF_IB || address->port || !any))
-		error = hear(id, any ? NULL : place.gid, place.device);
+		error = listen_addr(id, any ? NULL : local_addr.gid, local_addr.device);
 	if (!error)
-		error = check(*id, address);
+		error = check_bind(*id, address);
 	if (error)
 		return error;
-	set_af_only(*id, address->family);
+	set_default_af_only(*id, address->family);
 	(*id)->source = *address;
 	if (ucm_gsi()) {
 		error = bind_port(*id);
@@ -198,15 +199,15 @@ int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
 		}
 	}
 	(*id)->state = UCM_BOUND;
-	if (any || (ucm_address_is_loopback(address) && !loopback_shows_device()))
+	if (any || (ucm_address_is_loopback(address) && !loopback_binds_device()))
 		return 0;
-	(*id)->device = place.device;
-	(*id)->sgid_index = place.index;
-	memcpy((*id)->sgid, place.gid, sizeof(place.gid));
+	(*id)->device = local_addr.device;
+	(*id)->sgid_index = local_addr.gid_index;
+	memcpy((*id)->sgid, local_addr.gid, sizeof(local_addr.gid));
 	return 0;
 }
 
-static int bind_to(struct ucm_call *call, uint32_t handle, const void *address, size_t bytes)
+static int bind_handle(struct ucm_call *call, uint32_t handle, const void *address, size_t bytes)
 {
 	struct ucm_address parsed;
 	struct ucm_id *id;
@@ -218,26 +219,26 @@ static int bind_to(struct ucm_call *call, uint32_t handle, const void *address, 
 	return id ? ucm_bind_id(&id, &parsed) : error;
 }
 
-int ucm_bind_ip(struct ucm_call *call)
+int ucm_cmd_bind_ip(struct ucm_call *call)
 {
 	const struct rdma_ucm_bind_ip *in = call->in;
 
 	if (in->addr.sin6_family != AF_INET && in->addr.sin6_family != AF_INET6)
 		return EINVAL;
-	return bind_to(call, in->id, &in->addr, sizeof(in->addr));
+	return bind_handle(call, in->id, &in->addr, sizeof(in->addr));
 }
 
-int ucm_bind(struct ucm_call *call)
+int ucm_cmd_bind(struct ucm_call *call)
 {
 	const struct rdma_ucm_bind *in = call->in;
 
 	if (in->reserved || !in->addr_size ||
 	    in->addr_size != ucm_address_bytes(in->addr.ss_family))
 		return EINVAL;
-	return bind_to(call, in->id, &in->addr, sizeof(in->addr));
+	return bind_handle(call, in->id, &in->addr, sizeof(in->addr));
 }
 
-static int start_listening(struct ucm_id **id)
+static int start_listener(struct ucm_id **id)
 {
 	uint64_t serial = (*id)->serial;
 	uint32_t handle = (*id)->handle;
@@ -247,9 +248,9 @@ static int start_listening(struct ucm_id **id)
 
 	ucm_unlock();
 	if (any)
-		error = ucm_hear_all();
+		error = ucm_listen_all();
 	ucm_lock();
-	*id = ucm_id_again(handle, serial);
+	*id = ucm_id_revalidate(handle, serial);
 	if (error || !*id)
 		return *id ? error : ENOENT;
 	if ((*id)->state != UCM_BOUND)
@@ -259,7 +260,7 @@ static int start_listening(struct ucm_id **id)
 	return error ? error : ucm_connection_listen(*id);
 }
 
-int ucm_listen(struct ucm_call *call)
+int ucm_cmd_listen(struct ucm_call *call)
 {
 	const struct rdma_ucm_listen *in = call->in;
 	struct ucm_address any;
@@ -276,7 +277,7 @@ int ucm_listen(struct ucm_call *call)
 	}
 	if (id->state != UCM_BOUND)
 		return EINVAL;
-	error = start_listening(&id);
+	error = start_listener(&id);
 	if (error)
 		return error;
 	id->backlog =

@@ -18,7 +18,7 @@
  */
 static bool reports_credits(const struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
-	return id->qp_type == IBV_QPT_RC && !param->srq && ucm_credits_are_shown();
+	return id->qp_type == IBV_QPT_RC && !param->srq && ucm_reports_credits();
 }
 
 /* The private data does not fit into the message. */
@@ -28,8 +28,8 @@ static bool reports_credits(const struct ucm_id *id, const struct rdma_ucm_conn_
  * Writes the IP addresses (not for AF_IB), followed by the user's data.  Returns the number of
  * bytes, or TOO_LONG.
  */
-static size_t private_data(const struct ucm_id *id, const struct rdma_ucm_conn_param *param,
-			   uint8_t *bytes, size_t room)
+static size_t put_private_data(const struct ucm_id *id, const struct rdma_ucm_conn_param *param,
+			       uint8_t *bytes, size_t room)
 {
 	struct cm_ip_header header = {
 		.family = id->source.family == AF_INET ? 4 : 6,
@@ -49,15 +49,16 @@ static size_t private_data(const struct ucm_id *id, const struct rdma_ucm_conn_p
 	return used + param->private_data_len;
 }
 
-static enum cm_result send_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+static enum cm_result send_req(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	uint8_t bytes[MAD_REQ_PRIVATE + CM_IP_HEADER_BYTES];
 	struct ucm_device device;
 	struct cm_connect_param request = {
 		.service = ucm_connection_service(id),
-		.service_id = cm_service_id((enum cm_port_space)id->space, id->destination.port),
+		.service_id =
+			cm_service_id((enum cm_port_space)id->port_space, id->destination.port),
 		.qpn = param->qp_num & 0xffffff,
-		.starting_psn = id->psn,
+		.starting_psn = id->rq_psn,
 		.responder_resources = param->responder_resources,
 		.initiator_depth = param->initiator_depth,
 		.retry_count = param->retry_count,
@@ -73,7 +74,7 @@ static enum cm_result send_request(struct ucm_id *id, const struct rdma_ucm_conn
 		.private_data = bytes,
 	};
 
-	request.private_length = private_data(id, param, bytes, MAD_REQ_PRIVATE);
+	request.private_length = put_private_data(id, param, bytes, MAD_REQ_PRIVATE);
 	if (request.private_length == TOO_LONG)
 		return CM_BAD_ARGUMENT;
 	if (!ucm_device(id->device, &device))
@@ -83,36 +84,35 @@ static enum cm_result send_request(struct ucm_id *id, const struct rdma_ucm_conn
 	return cm_connect(ucm_cm(), id->conn, &request, progress_now());
 }
 
-static enum cm_result send_datagram_request(struct ucm_id *id,
-					    const struct rdma_ucm_conn_param *param)
+static enum cm_result send_sidr_req(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	uint8_t bytes[MAD_SIDR_REQ_PRIVATE + RDMA_MAX_PRIVATE_DATA];
 	struct cm_sidr_request_param request = {
-		.service_id = cm_service_id((enum cm_port_space)id->space, id->destination.port),
+		.service_id =
+			cm_service_id((enum cm_port_space)id->port_space, id->destination.port),
 		.pkey = UCM_PKEY,
 		.response_time = UCM_RESPONSE_TIME,
 		.max_cm_retries = UCM_MAX_CM_RETRIES,
 		.private_data = bytes,
 	};
 
-	request.private_length = private_data(id, param, bytes, MAD_SIDR_REQ_PRIVATE);
+	request.private_length = put_private_data(id, param, bytes, MAD_SIDR_REQ_PRIVATE);
 	if (request.private_length == TOO_LONG)
 		return CM_BAD_ARGUMENT;
 	ucm_connection_path(id, &request.path);
 	return cm_sidr_request(ucm_cm(), id->conn, &request, progress_now());
 }
 
-bool ucm_ask(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+bool ucm_send_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
-	return (ucm_id_is_datagram(id) ? send_datagram_request(id, param)
-				       : send_request(id, param)) == CM_OK;
+	return (ucm_id_is_datagram(id) ? send_sidr_req(id, param) : send_req(id, param)) == CM_OK;
 }
 
-int ucm_connect(struct ucm_call *call)
+int ucm_cmd_connect(struct ucm_call *call)
 {
 	const struct rdma_ucm_connect *in = call->in;
 	const struct rdma_ucm_conn_param *param = &in->conn_param;
-	bool asked;
+	bool sent;
 	int error;
 	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
 
@@ -120,26 +120,26 @@ int ucm_connect(struct ucm_call *call)
 		return error;
 	if (!param->valid || !id->device || id->state != UCM_ROUTE_RESOLVED)
 		return EINVAL;
-	if (!id->conn && ucm_connection_make(id))
+	if (!id->conn && ucm_connection_create(id))
 		return ENOMEM;
 	id->qpn = param->qp_num & 0xffffff;
 	id->responder_resources = param->responder_resources;
 	id->flow_control = reports_credits(id, param);
-	asked = ucm_ask(id, param);
+	sent = ucm_send_request(id, param);
 	ucm_time_changed();
-	if (!asked)
+	if (!sent)
 		return EINVAL;
-	ucm_retry_begin(id, param);
+	ucm_retry_prepare(id, param);
 	id->state = UCM_CONNECT;
 	return 0;
 }
 
-static enum cm_result send_reply(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+static enum cm_result send_rep(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	struct ucm_device device;
 	struct cm_accept_param reply = {
 		.qpn = param->qp_num & 0xffffff,
-		.starting_psn = id->psn,
+		.starting_psn = id->rq_psn,
 		.responder_resources = param->responder_resources,
 		.initiator_depth = param->initiator_depth,
 		.target_ack_delay = ACK_DELAY_CODE,
@@ -156,8 +156,7 @@ static enum cm_result send_reply(struct ucm_id *id, const struct rdma_ucm_conn_p
 	return cm_accept(ucm_cm(), id->conn, &reply, progress_now());
 }
 
-static enum cm_result send_datagram_reply(struct ucm_id *id,
-					  const struct rdma_ucm_conn_param *param)
+static enum cm_result send_sidr_rep(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	struct cm_sidr_reply_param reply = {
 		.status = MAD_SIDR_OK,
@@ -177,12 +176,12 @@ static enum cm_result accept_request(struct ucm_id *id, const struct rdma_ucm_co
 	id->qpn = param->qp_num & 0xffffff;
 	id->responder_resources = param->responder_resources;
 	id->flow_control = reports_credits(id, param);
-	return ucm_id_is_datagram(id) ? send_datagram_reply(id, param) : send_reply(id, param);
+	return ucm_id_is_datagram(id) ? send_sidr_rep(id, param) : send_rep(id, param);
 }
 
-int ucm_accept(struct ucm_call *call)
+int ucm_cmd_accept(struct ucm_call *call)
 {
-	const struct cm_reject_param refusal = { .reason = MAD_REJECT_CONSUMER };
+	const struct cm_reject_param rejection = { .reason = MAD_REJECT_CONSUMER };
 	const struct rdma_ucm_accept *in = call->in;
 	enum cm_result result;
 	int error;
@@ -198,19 +197,19 @@ int ucm_accept(struct ucm_call *call)
 		result = cm_rtu(ucm_cm(), id->conn, NULL, 0, progress_now());
 	if (result == CM_OK && in->conn_param.valid) {
 		id->uid = in->uid;
-		id->announced = true;
+		id->reports_events = true;
 	} else if (result != CM_OK) {
 		/* Reject the request, as the kernel does, so that the peer need not wait. */
-		cm_reject(ucm_cm(), id->conn, &refusal, progress_now());
+		cm_reject(ucm_cm(), id->conn, &rejection, progress_now());
 	}
 	ucm_time_changed();
 	return result == CM_OK ? 0 : EINVAL;
 }
 
-int ucm_reject(struct ucm_call *call)
+int ucm_cmd_reject(struct ucm_call *call)
 {
 	const struct rdma_ucm_reject *in = call->in;
-	struct cm_reject_param refusal = {
+	struct cm_reject_param rejection = {
 		.reason = in->reason ? in->reason : MAD_REJECT_CONSUMER,
 		.private_data = in->private_data,
 		.private_length = in->private_data_len,
@@ -221,17 +220,17 @@ int ucm_reject(struct ucm_call *call)
 
 	if (!id)
 		return error;
-	if (refusal.reason != MAD_REJECT_CONSUMER && refusal.reason != MAD_REJECT_VENDOR_OPTION)
+	if (rejection.reason != MAD_REJECT_CONSUMER && rejection.reason != MAD_REJECT_VENDOR_OPTION)
 		return EINVAL;
 	if (!id->device || !id->conn)
 		return EINVAL;
-	result = cm_reject(ucm_cm(), id->conn, &refusal, progress_now());
+	result = cm_reject(ucm_cm(), id->conn, &rejection, progress_now());
 	ucm_time_changed();
 	return result == CM_OK ? 0 : EINVAL;
 }
 
 /* Succeeds in any state of the connection: programs may disconnect twice, or after the peer. */
-int ucm_disconnect(struct ucm_call *call)
+int ucm_cmd_disconnect(struct ucm_call *call)
 {
 	const struct rdma_ucm_disconnect *in = call->in;
 	int error;
@@ -246,7 +245,7 @@ int ucm_disconnect(struct ucm_call *call)
 	return 0;
 }
 
-int ucm_notify(struct ucm_call *call)
+int ucm_cmd_notify(struct ucm_call *call)
 {
 	const struct rdma_ucm_notify *in = call->in;
 	enum cm_result result;

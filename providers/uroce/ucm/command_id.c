@@ -10,13 +10,12 @@
 #include "command.h"
 #include "event.h"
 #include "manager.h"
-#include "multicast.h"
 
 /*
  * Returns the QP type of a port space, or 0 if the port space is unknown.  RDMA_PS_IB has no type
  * of its own.
  */
-static uint8_t qp_type_of(const struct rdma_ucm_create_id *in)
+static uint8_t get_qp_type(const struct rdma_ucm_create_id *in)
 {
 	switch (in->ps) {
 	case RDMA_PS_TCP:
@@ -31,11 +30,11 @@ static uint8_t qp_type_of(const struct rdma_ucm_create_id *in)
 	}
 }
 
-int ucm_create_id(struct ucm_call *call)
+int ucm_cmd_create_id(struct ucm_call *call)
 {
 	const struct rdma_ucm_create_id *in = call->in;
-	struct rdma_ucm_create_id_resp answer;
-	uint8_t qp_type = qp_type_of(in);
+	struct rdma_ucm_create_id_resp resp;
+	uint8_t qp_type = get_qp_type(in);
 	struct ucm_id *id;
 	int error;
 
@@ -45,38 +44,38 @@ int ucm_create_id(struct ucm_call *call)
 	if (!id)
 		return errno;
 	id->uid = in->uid;
-	answer.id = id->handle;
-	error = ucm_respond(in->response, &answer, sizeof(answer));
+	resp.id = id->handle;
+	error = ucm_respond(in->response, &resp, sizeof(resp));
 	if (error)
 		ucm_id_destroy(id);
 	return error;
 }
 
-int ucm_destroy_id(struct ucm_call *call)
+int ucm_cmd_destroy_id(struct ucm_call *call)
 {
 	const struct rdma_ucm_destroy_id *in = call->in;
-	struct rdma_ucm_destroy_id_resp answer;
+	struct rdma_ucm_destroy_id_resp resp;
 	int error;
 	struct ucm_id *id = ucm_id_find_any(call->channel, in->id, &error);
 
 	if (!id)
 		return error;
-	answer.events_reported = id->events_reported;
+	resp.events_reported = id->events_reported;
 	ucm_id_destroy(id);
-	return ucm_respond(in->response, &answer, sizeof(answer));
+	return ucm_respond(in->response, &resp, sizeof(resp));
 }
 
 /* Counts an event that the application reads. */
-static void report(struct ucm_event *event)
+static void count_reported(struct ucm_event *event)
 {
 	event->id->events_reported++;
 	if (event->group)
 		event->group->events_reported++;
 	if (event->request)
-		event->id->waiting--;
+		event->id->unread_requests--;
 }
 
-int ucm_get_event(struct ucm_call *call)
+int ucm_cmd_get_event(struct ucm_call *call)
 {
 	const struct rdma_ucm_get_event *in = call->in;
 	struct ucm_channel *channel = call->channel;
@@ -86,14 +85,14 @@ int ucm_get_event(struct ucm_call *call)
 
 	if (!in->response)
 		return EFAULT;
-	while (!(event = ucm_channel_take(channel))) {
-		if (!ucm_channel_blocks(channel))
+	while (!(event = ucm_channel_take_event(channel))) {
+		if (!ucm_channel_is_blocking(channel))
 			return EAGAIN;
 		error = ucm_channel_wait(channel);
 		if (error)
 			return error;
 	}
-	report(event);
+	count_reported(event);
 	if (bytes > call->out_bytes)
 		bytes = call->out_bytes;
 	error = ucm_respond(in->response, &event->resp, bytes);
@@ -101,30 +100,30 @@ int ucm_get_event(struct ucm_call *call)
 	return error;
 }
 
-int ucm_migrate_id(struct ucm_call *call)
+int ucm_cmd_migrate_id(struct ucm_call *call)
 {
 	const struct rdma_ucm_migrate_id *in = call->in;
-	struct rdma_ucm_migrate_resp answer;
+	struct rdma_ucm_migrate_resp resp;
 	struct ucm_channel *from;
 	struct ucm_id *id;
 	int error;
 
 	if (fcntl((int)in->fd, F_GETFD) < 0)
 		return ENOENT;
-	from = ucm_channel_of((int)in->fd);
+	from = ucm_channel_find((int)in->fd);
 	if (!from)
 		return EINVAL;
 	id = ucm_id_find(from, in->id, &error);
 	if (!id)
 		return error;
-	answer.events_reported = id->events_reported;
+	resp.events_reported = id->events_reported;
 	error = from != call->channel ? ucm_id_move(id, call->channel) : 0;
 	if (error)
 		return error;
-	return ucm_respond(in->response, &answer, sizeof(answer));
+	return ucm_respond(in->response, &resp, sizeof(resp));
 }
 
-int ucm_write_event(struct ucm_call *call)
+int ucm_cmd_write_event(struct ucm_call *call)
 {
 	const struct ucm_write_cm_event *in = call->in;
 	struct ucm_event *event;

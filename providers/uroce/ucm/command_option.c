@@ -20,7 +20,7 @@ static int set_reuse(struct ucm_id *id, const void *value)
 	memcpy(&on, value, sizeof(on));
 	if (id->state == UCM_LISTEN || (!on && id->state != UCM_IDLE))
 		return EINVAL;
-	return ucm_set_port_option(id, &id->reuse, on);
+	return ucm_set_port_option(id, &id->reuse_addr, on);
 }
 
 static int set_af_only(struct ucm_id *id, const void *value)
@@ -59,7 +59,7 @@ static const struct {
  * RDMA_OPTION_IB_PATH, of the other level, sets the result of a path record service, which does not
  * exist here.
  */
-int ucm_set_option(struct ucm_call *call)
+int ucm_cmd_set_option(struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *in = call->in;
 	int error;

@@ -17,9 +17,9 @@
  * without limit, 0.64 ms is returned instead.  If its retries are limited, the kernel's value is
  * kept, since a program with such a limit was tested with it.
  */
-#define RNR_TIMER_WITHOUT_END 12
-#define RNR_TIMER_OF_KERNEL 0
-#define RNR_RETRY_WITHOUT_END 7
+#define RNR_TIMER_INFINITE_RETRY 12
+#define RNR_TIMER_KERNEL 0
+#define RNR_RETRY_INFINITE 7
 
 static void fill_init(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 {
@@ -39,17 +39,17 @@ static void fill_init(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 }
 
 /* Limits a depth to what our QPs support; the library and the program may request less. */
-static uint8_t depth(uint8_t wanted)
+static uint8_t limit_depth(uint8_t wanted)
 {
 	return wanted < UROCE_MAX_RD_ATOMIC ? wanted : UROCE_MAX_RD_ATOMIC;
 }
 
-static bool responds(const struct ucm_id *id)
+static bool is_responder(const struct ucm_id *id)
 {
 	return id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_XRC_RECV;
 }
 
-static bool requests(const struct ucm_id *id)
+static bool is_requester(const struct ucm_id *id)
 {
 	return id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_XRC_SEND;
 }
@@ -62,13 +62,13 @@ static void fill_rtr(const struct ucm_id *id, const struct cm_qp_attr *cm,
 	ucm_event_address_vector(id, &cm->path, &attr->ah_attr);
 	attr->path_mtu = cm->path_mtu < id->mtu ? cm->path_mtu : id->mtu;
 	attr->dest_qp_num = cm->dest_qpn;
-	attr->rq_psn = id->psn;
-	if (!responds(id))
+	attr->rq_psn = id->rq_psn;
+	if (!is_responder(id))
 		return;
 	attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	attr->max_dest_rd_atomic = depth(cm->max_dest_rd_atomic);
-	attr->min_rnr_timer = cm->peer_rnr_retry == RNR_RETRY_WITHOUT_END ? RNR_TIMER_WITHOUT_END
-									  : RNR_TIMER_OF_KERNEL;
+	attr->max_dest_rd_atomic = limit_depth(cm->max_dest_rd_atomic);
+	attr->min_rnr_timer = cm->peer_rnr_retry == RNR_RETRY_INFINITE ? RNR_TIMER_INFINITE_RETRY
+								       : RNR_TIMER_KERNEL;
 }
 
 static void fill_rts(const struct ucm_id *id, const struct cm_qp_attr *cm,
@@ -76,19 +76,19 @@ static void fill_rts(const struct ucm_id *id, const struct cm_qp_attr *cm,
 {
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	attr->sq_psn = cm->sq_psn;
-	if (requests(id)) {
+	if (is_requester(id)) {
 		attr->qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 		attr->retry_cnt = cm->retry_count;
 		attr->rnr_retry = cm->rnr_retry;
-		attr->max_rd_atomic = depth(cm->max_rd_atomic);
+		attr->max_rd_atomic = limit_depth(cm->max_rd_atomic);
 	}
-	if (requests(id) || responds(id)) {
+	if (is_requester(id) || is_responder(id)) {
 		attr->qp_attr_mask |= IBV_QP_TIMEOUT;
 		attr->timeout = id->ack_timeout_set ? id->ack_timeout : cm->ack_timeout;
 	}
 }
 
-static int fill(const struct ucm_id *id, uint32_t state, struct ib_uverbs_qp_attr *attr)
+static int fill_attr(const struct ucm_id *id, uint32_t state, struct ib_uverbs_qp_attr *attr)
 {
 	struct cm_qp_attr cm;
 
@@ -107,7 +107,7 @@ static int fill(const struct ucm_id *id, uint32_t state, struct ib_uverbs_qp_att
 	return 0;
 }
 
-int ucm_init_qp_attr(struct ucm_call *call)
+int ucm_cmd_init_qp_attr(struct ucm_call *call)
 {
 	const struct rdma_ucm_init_qp_attr *in = call->in;
 	struct ib_uverbs_qp_attr attr = { 0 };
@@ -118,6 +118,6 @@ int ucm_init_qp_attr(struct ucm_call *call)
 		return error;
 	if (!id->device || in->qp_state >= ALL_STATES)
 		return EINVAL;
-	error = fill(id, in->qp_state, &attr);
+	error = fill_attr(id, in->qp_state, &attr);
 	return error ? error : ucm_respond(in->response, &attr, sizeof(attr));
 }

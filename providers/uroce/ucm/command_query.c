@@ -11,9 +11,9 @@
 #include "connection.h"
 #include "devices.h"
 
-#define PORT 1
+#define PORT_NUM 1
 /* Selector "exactly" for MTU, rate and packet life time of a path record. */
-#define EXACTLY 2
+#define SELECTOR_EXACTLY 2
 
 static void fill_path(const struct ucm_id *id, struct ib_user_path_rec *record)
 {
@@ -32,55 +32,55 @@ static void fill_path(const struct ucm_id *id, struct ib_user_path_rec *record)
 	record->traffic_class = path.traffic_class;
 	record->numb_path = 1;
 	record->sl = path.sl;
-	record->mtu_selector = EXACTLY;
-	record->rate_selector = EXACTLY;
-	record->packet_life_time_selector = EXACTLY;
+	record->mtu_selector = SELECTOR_EXACTLY;
+	record->rate_selector = SELECTOR_EXACTLY;
+	record->packet_life_time_selector = SELECTOR_EXACTLY;
 	record->packet_life_time = id->packet_life;
 }
 
 /* Device of an id, in the form in which librdmacm searches its list of devices. */
-struct device_answer {
+struct device_response {
 	uint64_t guid; /* network order; 0: not bound to a device */
 	uint8_t port;
 	uint32_t index;
 };
 
-static struct device_answer device_of(const struct ucm_id *id)
+static struct device_response get_device(const struct ucm_id *id)
 {
 	struct ucm_device device;
 
 	if (!ucm_device(id->device, &device))
-		return (struct device_answer){ .index = UINT32_MAX };
-	return (struct device_answer){ .guid = htobe64(device.guid),
-				       .port = PORT,
-				       .index = device.number };
+		return (struct device_response){ .index = UINT32_MAX };
+	return (struct device_response){ .guid = htobe64(device.guid),
+					 .port = PORT_NUM,
+					 .index = device.number };
 }
 
-int ucm_query_route(struct ucm_call *call)
+int ucm_cmd_query_route(struct ucm_call *call)
 {
 	/* The command has the layout of DESTROY_ID: response address and id. */
 	const struct rdma_ucm_destroy_id *in = call->in;
-	struct rdma_ucm_query_route_resp answer = { 0 };
-	size_t bytes = sizeof(answer);
+	struct rdma_ucm_query_route_resp resp = { 0 };
+	size_t bytes = sizeof(resp);
 	int error;
 	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
-	struct device_answer device;
+	struct device_response device;
 
 	if (!id)
 		return error;
-	device = device_of(id);
-	ucm_address_put(&id->source, &answer.src_addr, sizeof(answer.src_addr));
-	ucm_address_put(&id->destination, &answer.dst_addr, sizeof(answer.dst_addr));
-	answer.node_guid = device.guid;
-	answer.port_num = device.port;
-	answer.ibdev_index = device.index;
+	device = get_device(id);
+	ucm_address_put(&id->source, &resp.src_addr, sizeof(resp.src_addr));
+	ucm_address_put(&id->destination, &resp.dst_addr, sizeof(resp.dst_addr));
+	resp.node_guid = device.guid;
+	resp.port_num = device.port;
+	resp.ibdev_index = device.index;
 	if (id->device) {
-		answer.num_paths = id->has_route;
-		fill_path(id, &answer.ib_route[0]);
+		resp.num_paths = id->has_route;
+		fill_path(id, &resp.ib_route[0]);
 	}
 	if (bytes > call->out_bytes)
 		bytes = call->out_bytes;
-	return ucm_respond(in->response, &answer, bytes);
+	return ucm_respond(in->response, &resp, bytes);
 }
 
 #define ADDRESS_BYTES (offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
@@ -89,21 +89,20 @@ static int respond_addresses(struct ucm_call *call, const struct rdma_ucm_query 
 			     const struct ucm_id *id, const struct ucm_address *source,
 			     const struct ucm_address *destination)
 {
-	struct rdma_ucm_query_addr_resp answer = { .pkey = htobe16(UCM_PKEY) };
-	struct device_answer device = device_of(id);
-	size_t bytes = sizeof(answer);
+	struct rdma_ucm_query_addr_resp resp = { .pkey = htobe16(UCM_PKEY) };
+	struct device_response device = get_device(id);
+	size_t bytes = sizeof(resp);
 
 	if (call->out_bytes < ADDRESS_BYTES)
 		return ENOSPC;
-	answer.src_size = (__u16)ucm_address_put(source, &answer.src_addr, sizeof(answer.src_addr));
-	answer.dst_size =
-		(__u16)ucm_address_put(destination, &answer.dst_addr, sizeof(answer.dst_addr));
-	answer.node_guid = device.guid;
-	answer.port_num = device.port;
-	answer.ibdev_index = device.index;
+	resp.src_size = (__u16)ucm_address_put(source, &resp.src_addr, sizeof(resp.src_addr));
+	resp.dst_size = (__u16)ucm_address_put(destination, &resp.dst_addr, sizeof(resp.dst_addr));
+	resp.node_guid = device.guid;
+	resp.port_num = device.port;
+	resp.ibdev_index = device.index;
 	if (bytes > call->out_bytes)
 		bytes = call->out_bytes;
-	return ucm_respond(in->response, &answer, bytes);
+	return ucm_respond(in->response, &resp, bytes);
 }
 
 static int query_addresses(struct ucm_call *call, const struct rdma_ucm_query *in,
@@ -118,52 +117,52 @@ static int query_gids(struct ucm_call *call, const struct rdma_ucm_query *in,
 	struct ucm_address source = id->source, destination = id->destination;
 
 	source.family = UCM_AF_IB;
-	source.space = id->space;
+	source.port_space = id->port_space;
 	memcpy(source.ip, id->sgid, sizeof(source.ip));
 	destination.family = UCM_AF_IB;
-	destination.space = id->space;
+	destination.port_space = id->port_space;
 	memcpy(destination.ip, id->dgid, sizeof(destination.ip));
 	return respond_addresses(call, in, id, &source, &destination);
 }
 
 /* struct rdma_ucm_query_path_resp with one path. */
-struct path_answer {
+struct path_response {
 	__u32 num_paths;
 	__u32 reserved_paths;
 	__u32 flags;
 	__u32 reserved;
 	struct ibv_path_record record;
 };
-#define PATH_HEAD_BYTES (offsetof(struct path_answer, flags))
+#define PATH_HEAD_BYTES (offsetof(struct path_response, flags))
 _Static_assert(sizeof(struct ibv_path_record) == 64, "a path record as it is in a message");
 
 static int query_path(struct ucm_call *call, const struct rdma_ucm_query *in,
 		      const struct ucm_id *id)
 {
-	struct path_answer answer = {
+	struct path_response resp = {
 		.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL,
 	};
 	struct cm_path path;
-	bool fits = call->out_bytes >= sizeof(answer);
+	bool fits = call->out_bytes >= sizeof(resp);
 
 	if (call->out_bytes < PATH_HEAD_BYTES)
 		return ENOSPC;
-	answer.num_paths = id->has_route;
+	resp.num_paths = id->has_route;
 	ucm_connection_path(id, &path);
-	memcpy(&answer.record.dgid, path.dgid, sizeof(path.dgid));
-	memcpy(&answer.record.sgid, path.sgid, sizeof(path.sgid));
-	answer.record.flowlabel_hoplimit = htobe32(path.flow_label << 8 | path.hop_limit);
-	answer.record.tclass = path.traffic_class;
-	answer.record.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE | 1;
-	answer.record.pkey = htobe16(UCM_PKEY);
-	answer.record.mtu = (uint8_t)(EXACTLY << 6 | id->mtu);
-	answer.record.rate = EXACTLY << 6;
-	answer.record.packetlifetime = (uint8_t)(EXACTLY << 6 | id->packet_life);
-	return ucm_respond(in->response, &answer,
-			   id->has_route && fits ? sizeof(answer) : PATH_HEAD_BYTES);
+	memcpy(&resp.record.dgid, path.dgid, sizeof(path.dgid));
+	memcpy(&resp.record.sgid, path.sgid, sizeof(path.sgid));
+	resp.record.flowlabel_hoplimit = htobe32(path.flow_label << 8 | path.hop_limit);
+	resp.record.tclass = path.traffic_class;
+	resp.record.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE | 1;
+	resp.record.pkey = htobe16(UCM_PKEY);
+	resp.record.mtu = (uint8_t)(SELECTOR_EXACTLY << 6 | id->mtu);
+	resp.record.rate = SELECTOR_EXACTLY << 6;
+	resp.record.packetlifetime = (uint8_t)(SELECTOR_EXACTLY << 6 | id->packet_life);
+	return ucm_respond(in->response, &resp,
+			   id->has_route && fits ? sizeof(resp) : PATH_HEAD_BYTES);
 }
 
-int ucm_query(struct ucm_call *call)
+int ucm_cmd_query(struct ucm_call *call)
 {
 	static int (*const queries[])(struct ucm_call * call, const struct rdma_ucm_query *in,
 				      const struct ucm_id *id) = {

@@ -13,36 +13,36 @@
 #include "neighbour.h"
 #include "route.h"
 
-static void map_multicast(const struct ucm_address *group, uint8_t gid[16])
+static void map_group_gid(const struct ucm_address *group, uint8_t gid[16])
 {
 	/* RoCE v2 maps the address of an IPv4 group to a GID as any other IPv4 address. */
 	memcpy(gid, group->ip, 16);
 }
 
 /* Path to 127.0.0.0/8, ::1 or the wildcard address, all of which mean the loopback device. */
-static int find_loopback(const struct ucm_address *destination, struct ucm_path *path)
+static int find_loopback_path(const struct ucm_address *destination, struct ucm_path *path)
 {
 	struct ucm_device device;
-	struct ucm_address one = *destination;
+	struct ucm_address local = *destination;
 
 	if (!ucm_device(ucm_device_loopback(), &device))
 		return ENODEV;
 	path->device = device.number;
 	if (ucm_address_is_any(destination)) {
 		if (destination->family == AF_INET)
-			one.ip[12] = 127;
-		one.ip[15] = 1;
+			local.ip[12] = 127;
+		local.ip[15] = 1;
 	}
 	/* The address itself if the device has it as a GID, as it may have ::1; else GID 0. */
-	memcpy(path->sgid, one.ip, 16);
-	if (!ucm_device_of_gid(one.ip, 0, &path->device, &path->index) ||
+	memcpy(path->sgid, local.ip, 16);
+	if (!ucm_device_of_gid(local.ip, 0, &path->device, &path->sgid_index) ||
 	    path->device != device.number) {
 		path->device = device.number;
-		path->index = 0;
+		path->sgid_index = 0;
 		memcpy(path->sgid, device.gid, 16);
 	}
 	memcpy(path->dgid, path->sgid, 16);
-	path->source = one;
+	path->source = local;
 	path->source.port = 0;
 	return 0;
 }
@@ -58,23 +58,23 @@ static int find_path(const struct ucm_address *destination, const struct ucm_add
 	int error;
 
 	if (ucm_address_is_any(destination) || ucm_address_is_loopback(destination))
-		return find_loopback(destination, path);
+		return find_loopback_path(destination, path);
 	error = ucm_route_source(destination, bound, &path->source);
 	if (error)
 		return error;
-	if (!ucm_device_of_gid(path->source.ip, scope_id, &path->device, &path->index))
+	if (!ucm_device_of_gid(path->source.ip, scope_id, &path->device, &path->sgid_index))
 		return -ENODEV;
 	memcpy(path->sgid, path->source.ip, 16);
 	if (ucm_address_is_multicast(destination))
-		map_multicast(destination, path->dgid);
+		map_group_gid(destination, path->dgid);
 	else
 		memcpy(path->dgid, destination->ip, 16);
 	return 0;
 }
 
-static void take_path(struct ucm_id *id, const struct ucm_path *path)
+static void set_path(struct ucm_id *id, const struct ucm_path *path)
 {
-	uint16_t port = id->source.port, space = id->source.space;
+	uint16_t port = id->source.port, port_space = id->source.port_space;
 
 	/*
 	 * A bound id keeps its address: 127.0.0.2 for example, although its GID is that of
@@ -83,10 +83,10 @@ static void take_path(struct ucm_id *id, const struct ucm_path *path)
 	if (ucm_address_is_any(&id->source)) {
 		id->source = path->source;
 		id->source.port = port;
-		id->source.space = space;
+		id->source.port_space = port_space;
 	}
 	id->device = path->device;
-	id->sgid_index = path->index;
+	id->sgid_index = path->sgid_index;
 	memcpy(id->sgid, path->sgid, 16);
 	memcpy(id->dgid, path->dgid, 16);
 }
@@ -97,7 +97,8 @@ static void take_path(struct ucm_id *id, const struct ucm_path *path)
  * of the route lookup. *status is the status of the event, *missing is true if the next hop is
  * unknown.
  */
-static int look(struct ucm_id **id, struct ucm_awaited *found, int *status, bool *missing)
+static int look_up_path(struct ucm_id **id, struct ucm_neigh_wait *found, int *status,
+			bool *missing)
 {
 	struct ucm_address bound = (*id)->source;
 	struct ucm_path *path = &found->path;
@@ -110,47 +111,48 @@ static int look(struct ucm_id **id, struct ucm_awaited *found, int *status, bool
 	error = find_path(&found->destination, &bound, path);
 	*status = error < 0 ? error : 0;
 	if (!error)
-		*status = -ucm_hear(path->sgid, path->device);
+		*status = -ucm_listen_addr(path->sgid, path->device);
 	*missing = !error && !*status &&
-		   ucm_neighbour_is_missing(path, &found->destination, &found->next_hop);
+		   ucm_neigh_is_unresolved(path, &found->destination, &found->next_hop);
 	ucm_lock();
-	*id = ucm_id_again(found->handle, found->serial);
+	*id = ucm_id_revalidate(found->handle, found->serial);
 	if (!*id)
 		return ENOENT;
 	return error > 0 ? error : 0;
 }
 
-void ucm_resolved(struct ucm_id *id, const struct ucm_path *path, int status)
+void ucm_complete_resolve(struct ucm_id *id, const struct ucm_path *path, int status)
 {
 	if (status) {
 		id->state = UCM_BOUND;
-		ucm_event_tell(id, UCM_EVENT_ADDR_ERROR, status);
+		ucm_event_post(id, UCM_EVENT_ADDR_ERROR, status);
 		return;
 	}
-	take_path(id, path);
+	set_path(id, path);
 	id->state = UCM_ADDR_RESOLVED;
-	ucm_event_tell(id, UCM_EVENT_ADDR_RESOLVED, 0);
+	ucm_event_post(id, UCM_EVENT_ADDR_RESOLVED, 0);
 }
 
 /* The event follows once the next hop has been resolved.  Returns 0 or a positive errno. */
-static int resolve_later(struct ucm_id *id, const struct ucm_awaited *found, uint32_t timeout_ms)
+static int wait_for_neighbour(struct ucm_id *id, const struct ucm_neigh_wait *found,
+			      uint32_t timeout_ms)
 {
-	struct ucm_awaited *awaited = malloc(sizeof(*awaited));
+	struct ucm_neigh_wait *wait = malloc(sizeof(*wait));
 
-	if (!awaited) {
+	if (!wait) {
 		id->state = UCM_BOUND;
 		return ENOMEM;
 	}
-	*awaited = *found;
-	awaited->until = progress_now() + timeout_ms * UINT64_C(1000000);
-	ucm_neighbour_await(awaited);
+	*wait = *found;
+	wait->deadline = progress_now() + timeout_ms * UINT64_C(1000000);
+	ucm_neigh_resolve_later(wait);
 	return 0;
 }
 
-static int resolve(struct ucm_id *id, const struct ucm_address *source,
-		   const struct ucm_address *destination, uint32_t timeout_ms)
+static int resolve_id(struct ucm_id *id, const struct ucm_address *source,
+		      const struct ucm_address *destination, uint32_t timeout_ms)
 {
-	struct ucm_awaited found = { .path.device = UCM_NO_DEVICE };
+	struct ucm_neigh_wait found = { .path.device = UCM_NO_DEVICE };
 	struct ucm_address any;
 	int error, status;
 	bool missing;
@@ -166,7 +168,7 @@ static int resolve(struct ucm_id *id, const struct ucm_address *source,
 		return EINVAL;
 	id->destination = *destination;
 	id->state = UCM_ADDR_QUERY;
-	error = look(&id, &found, &status, &missing);
+	error = look_up_path(&id, &found, &status, &missing);
 	if (!id)
 		return error;
 	if (error) {
@@ -174,21 +176,21 @@ static int resolve(struct ucm_id *id, const struct ucm_address *source,
 		return error;
 	}
 	if (missing)
-		return resolve_later(id, &found, timeout_ms);
-	ucm_resolved(id, &found.path, status);
+		return wait_for_neighbour(id, &found, timeout_ms);
+	ucm_complete_resolve(id, &found.path, status);
 	return 0;
 }
 
-static int resolve_call(struct ucm_call *call, uint32_t handle, const struct ucm_address *source,
-			const struct ucm_address *destination, uint32_t timeout_ms)
+static int resolve_handle(struct ucm_call *call, uint32_t handle, const struct ucm_address *source,
+			  const struct ucm_address *destination, uint32_t timeout_ms)
 {
 	int error;
 	struct ucm_id *id = ucm_id_find(call->channel, handle, &error);
 
-	return id ? resolve(id, source, destination, timeout_ms) : error;
+	return id ? resolve_id(id, source, destination, timeout_ms) : error;
 }
 
-int ucm_resolve_ip(struct ucm_call *call)
+int ucm_cmd_resolve_ip(struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_ip *in = call->in;
 	struct ucm_address source = { .family = AF_UNSPEC }, destination;
@@ -200,10 +202,10 @@ int ucm_resolve_ip(struct ucm_call *call)
 	if (!ucm_address_get(&in->dst_addr, sizeof(in->dst_addr), &destination) ||
 	    destination.family == UCM_AF_IB)
 		return EINVAL;
-	return resolve_call(call, in->id, &source, &destination, in->timeout_ms);
+	return resolve_handle(call, in->id, &source, &destination, in->timeout_ms);
 }
 
-int ucm_resolve_addr(struct ucm_call *call)
+int ucm_cmd_resolve_addr(struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_addr *in = call->in;
 	struct ucm_address source = { .family = AF_UNSPEC }, destination;
@@ -216,21 +218,21 @@ int ucm_resolve_addr(struct ucm_call *call)
 	if (in->dst_size != ucm_address_bytes(in->dst_addr.ss_family) ||
 	    !ucm_address_get(&in->dst_addr, in->dst_size, &destination))
 		return EINVAL;
-	return resolve_call(call, in->id, &source, &destination, in->timeout_ms);
+	return resolve_handle(call, in->id, &source, &destination, in->timeout_ms);
 }
 
 /*
  * Returns the code of the packet life time.  The option sets the ACK timeout, which is twice as
  * long.
  */
-static uint8_t packet_life_of(const struct ucm_id *id)
+static uint8_t get_packet_life(const struct ucm_id *id)
 {
 	if (id->ack_timeout_set && id->ack_timeout)
 		return (uint8_t)(id->ack_timeout - 1);
 	return UCM_PACKET_LIFE;
 }
 
-int ucm_resolve_route(struct ucm_call *call)
+int ucm_cmd_resolve_route(struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_route *in = call->in;
 	struct ucm_device device;
@@ -245,12 +247,12 @@ int ucm_resolve_route(struct ucm_call *call)
 		return ENODEV;
 	id->mtu = ucm_connection_path_mtu(&device, id->sgid, id->dgid);
 	if (!id->mtu) {
-		ucm_event_tell(id, UCM_EVENT_ROUTE_ERROR, -EMSGSIZE);
+		ucm_event_post(id, UCM_EVENT_ROUTE_ERROR, -EMSGSIZE);
 		return 0;
 	}
-	id->packet_life = packet_life_of(id);
+	id->packet_life = get_packet_life(id);
 	id->has_route = true;
 	id->state = UCM_ROUTE_RESOLVED;
-	ucm_event_tell(id, UCM_EVENT_ROUTE_RESOLVED, 0);
+	ucm_event_post(id, UCM_EVENT_ROUTE_RESOLVED, 0);
 	return 0;
 }

@@ -20,14 +20,14 @@ enum {
 	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
 	/* Size of a MAD in its packet without the IP header: UDP, BTH, DETH, MAD, ICRC. */
-	MESSAGE_BYTES = 8 + 12 + 8 + MAD_BYTES + 4,
+	MAD_PACKET_BYTES = 8 + 12 + 8 + MAD_BYTES + 4,
 };
 
 /* Memory of a connection of the protocol, which may outlive its id. */
-struct memory {
-	struct ucm_id *id;	   /* NULL: destroyed */
-	struct ucm_event *request; /* CONNECT_REQUEST until it is queued, then NULL */
-	bool has_last_message;	   /* last_message is in use (gsi_last_message_set()) */
+struct conn_memory {
+	struct ucm_id *id;		 /* NULL: destroyed */
+	struct ucm_event *request_event; /* CONNECT_REQUEST until it is queued, then NULL */
+	bool has_last_message;		 /* last_message is in use (gsi_last_message_set()) */
 	unsigned int last_message;
 	max_align_t conn[];
 };
@@ -47,21 +47,21 @@ enum cm_service ucm_connection_service(const struct ucm_id *id)
 	}
 }
 
-static struct memory *make_memory(struct ucm_id *id)
+static struct conn_memory *alloc_conn_memory(struct ucm_id *id)
 {
-	struct memory *memory = malloc(sizeof(*memory) + cm_conn_bytes());
+	struct conn_memory *memory = malloc(sizeof(*memory) + cm_conn_bytes());
 
 	if (!memory)
 		return NULL;
 	memory->id = id;
-	memory->request = NULL;
+	memory->request_event = NULL;
 	memory->has_last_message = false;
 	return memory;
 }
 
-int ucm_connection_make(struct ucm_id *id)
+int ucm_connection_create(struct ucm_id *id)
 {
-	struct memory *memory = make_memory(id);
+	struct conn_memory *memory = alloc_conn_memory(id);
 
 	if (!memory)
 		return ENOMEM;
@@ -69,9 +69,9 @@ int ucm_connection_make(struct ucm_id *id)
 	return 0;
 }
 
-void ucm_connection_forget(struct ucm_id *id)
+void ucm_connection_destroy(struct ucm_id *id)
 {
-	struct memory *memory = cm_conn_user(id->conn);
+	struct conn_memory *memory = cm_conn_user(id->conn);
 
 	memory->id = NULL;
 	cm_destroy(ucm_cm(), id->conn, progress_now());
@@ -93,7 +93,7 @@ void ucm_connection_released(void *owner, struct cm_conn *conn, void *user)
 void ucm_connection_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
 				 const uint8_t *mad)
 {
-	struct memory *memory = cm_conn_user(conn);
+	struct conn_memory *memory = cm_conn_user(conn);
 	struct gsi_path to;
 
 	(void)owner;
@@ -122,7 +122,7 @@ void ucm_connection_path(const struct ucm_id *id, struct cm_path *path)
 		path->flow_label = (id->source.port * 31u + id->destination.port) & 0xfffff;
 }
 
-static uint32_t families_of(const struct ucm_id *id)
+static uint32_t get_families(const struct ucm_id *id)
 {
 	switch (id->source.family) {
 	case AF_INET:
@@ -136,7 +136,7 @@ static uint32_t families_of(const struct ucm_id *id)
 	}
 }
 
-static int errno_of(enum cm_result result)
+static int result_to_errno(enum cm_result result)
 {
 	switch (result) {
 	case CM_OK:
@@ -152,9 +152,9 @@ int ucm_connection_listen(struct ucm_id *id)
 {
 	struct cm_listen_param param = {
 		.service = ucm_connection_service(id),
-		.service_id = cm_service_id((enum cm_port_space)id->space, id->source.port),
+		.service_id = cm_service_id((enum cm_port_space)id->port_space, id->source.port),
 		.device = id->device ? id->device : CM_ANY_DEVICE,
-		.families = families_of(id),
+		.families = get_families(id),
 		.any_address = ucm_address_is_any(&id->source),
 	};
 	void *memory = malloc(cm_listener_bytes());
@@ -163,7 +163,7 @@ int ucm_connection_listen(struct ucm_id *id)
 	if (!memory)
 		return ENOMEM;
 	memcpy(param.address, id->source.ip, sizeof(param.address));
-	error = errno_of(cm_listen(ucm_cm(), memory, &param, id, &id->listener));
+	error = result_to_errno(cm_listen(ucm_cm(), memory, &param, id, &id->listener));
 	if (error) {
 		id->listener = NULL;
 		free(memory);
@@ -186,7 +186,7 @@ void ucm_connection_unlisten(struct ucm_id *id)
 
 /* ---- Requests ---- */
 
-static const uint8_t *private_data_of(const struct mad *request, size_t *length)
+static const uint8_t *get_private_data(const struct mad *request, size_t *length)
 {
 	if (request->attr == MAD_SIDR_REQ) {
 		*length = MAD_SIDR_REQ_PRIVATE;
@@ -197,10 +197,10 @@ static const uint8_t *private_data_of(const struct mad *request, size_t *length)
 }
 
 /* Returns the user's part of the private data, which follows the IP header. */
-static const uint8_t *user_data_of(const struct ucm_id *listener, const struct mad *request,
-				   size_t *length)
+static const uint8_t *get_user_data(const struct ucm_id *listener, const struct mad *request,
+				    size_t *length)
 {
-	const uint8_t *bytes = private_data_of(request, length);
+	const uint8_t *bytes = get_private_data(request, length);
 
 	if (listener->source.family == UCM_AF_IB)
 		return bytes;
@@ -219,16 +219,16 @@ static void set_addresses(struct ucm_id *id, const struct ucm_id *listener,
 		memcpy(id->source.ip, from->sgid, 16);
 		memcpy(id->destination.ip, from->dgid, 16);
 	} else {
-		cm_ip_header_get(private_data_of(request, &length), &header);
+		cm_ip_header_get(get_private_data(request, &length), &header);
 		id->source.family = header.family == 4 ? AF_INET : AF_INET6;
 		memcpy(id->source.ip, header.destination, 16);
 		memcpy(id->destination.ip, header.source, 16);
 		id->destination.port = header.source_port;
 	}
-	id->source.space = listener->space;
+	id->source.port_space = listener->port_space;
 	id->source.port = listener->source.port;
 	id->destination.family = id->source.family;
-	id->destination.space = listener->space;
+	id->destination.port_space = listener->port_space;
 	if (link_gid_is_link_local(id->destination.ip))
 		id->destination.scope_id = from->device;
 	if (link_gid_is_link_local(id->source.ip))
@@ -238,22 +238,22 @@ static void set_addresses(struct ucm_id *id, const struct ucm_id *listener,
 uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t sgid[16],
 				const uint8_t dgid[16])
 {
-	uint32_t carried = ucm_route_mtu(sgid, dgid, ucm_scope_of(dgid, device->number));
-	uint32_t needed = MESSAGE_BYTES + (link_gid_is_ipv4(dgid) ? IPV4_BYTES : IPV6_BYTES);
+	uint32_t route_mtu = ucm_route_mtu(sgid, dgid, ucm_scope_id_of(dgid, device->number));
+	uint32_t needed = MAD_PACKET_BYTES + (link_gid_is_ipv4(dgid) ? IPV4_BYTES : IPV6_BYTES);
 	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
 	uint8_t code;
 
-	if (!carried)
+	if (!route_mtu)
 		return device->mtu;
-	if (carried < needed) {
+	if (route_mtu < needed) {
 		uroce_complain(
 			"cannot connect %s to %s: the path MTU is %u bytes, and a message of "
 			"the connection manager has %u: give the interface a larger MTU",
 			inet_ntop(AF_INET6, sgid, here, sizeof(here)),
-			inet_ntop(AF_INET6, dgid, there, sizeof(there)), carried, needed);
+			inet_ntop(AF_INET6, dgid, there, sizeof(there)), route_mtu, needed);
 		return 0;
 	}
-	code = (uint8_t)uroce_active_mtu(carried);
+	code = (uint8_t)uroce_active_mtu(route_mtu);
 	return code < device->mtu ? code : device->mtu;
 }
 
@@ -291,24 +291,24 @@ void *ucm_connection_accept(void *owner, struct cm_listener *cm_listener, const 
 			    const struct cm_path *from, void **user)
 {
 	struct ucm_id *listener = cm_listener_user(cm_listener);
-	struct memory *memory;
+	struct conn_memory *memory;
 	struct ucm_id *id;
 
 	(void)owner;
-	if (listener->waiting >= listener->backlog)
+	if (listener->unread_requests >= listener->backlog)
 		return NULL;
-	id = ucm_id_create(listener->channel, listener->space, listener->qp_type);
+	id = ucm_id_create(listener->channel, listener->port_space, listener->qp_type);
 	if (!id)
 		return NULL;
-	memory = set_device(id, request, from) ? make_memory(id) : NULL;
+	memory = set_device(id, request, from) ? alloc_conn_memory(id) : NULL;
 	if (memory)
-		memory->request = ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0);
-	if (!memory || !memory->request) {
+		memory->request_event = ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0);
+	if (!memory || !memory->request_event) {
 		free(memory);
 		ucm_id_destroy(id);
 		return NULL;
 	}
-	id->announced = false;
+	id->reports_events = false;
 	id->state = UCM_CONNECT;
 	if (request->attr == MAD_REQ) {
 		id->tos = request->req.traffic_class;
@@ -319,13 +319,13 @@ void *ucm_connection_accept(void *owner, struct cm_listener *cm_listener, const 
 	return memory->conn;
 }
 
-static void fill_request(struct ucm_event *event, const struct ucm_id *listener,
-			 const struct mad *request)
+static void fill_request_event(struct ucm_event *event, const struct ucm_id *listener,
+			       const struct mad *request)
 {
 	struct rdma_ucm_conn_param *conn = &event->resp.param.conn;
 	const struct mad_req *req = &request->req;
 	size_t length;
-	const uint8_t *data = user_data_of(listener, request, &length);
+	const uint8_t *data = get_user_data(listener, request, &length);
 
 	if (request->attr == MAD_SIDR_REQ) {
 		ucm_event_ud_data(event, data, length);
@@ -345,25 +345,25 @@ static void fill_request(struct ucm_event *event, const struct ucm_id *listener,
 }
 
 /* Allocates nothing, since an accepted request cannot be rejected here. */
-static void requested(struct memory *memory, const struct cm_event *cm_event)
+static void queue_connect_request(struct conn_memory *memory, const struct cm_event *cm_event)
 {
 	struct ucm_id *listener = cm_listener_user(cm_event->listener);
-	struct ucm_event *event = memory->request;
+	struct ucm_event *event = memory->request_event;
 	struct ucm_id *id = memory->id;
 
-	memory->request = NULL;
+	memory->request_event = NULL;
 	event->request = id;
 	event->resp.id = id->handle;
-	fill_request(event, listener, cm_event->mad);
+	fill_request_event(event, listener, cm_event->mad);
 	if (cm_event->mad->attr == MAD_REQ)
 		id->peer_flow_control = cm_event->mad->req.flow_control;
-	listener->waiting++;
+	listener->unread_requests++;
 	ucm_event_queue(event);
 }
 
 /* ---- Events of connections ---- */
 
-static void responded(struct ucm_id *id, const struct mad *mad)
+static void queue_connect_response(struct ucm_id *id, const struct mad *mad)
 {
 	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_CONNECT_RESPONSE, 0);
 	struct rdma_ucm_conn_param *conn;
@@ -386,7 +386,7 @@ static void responded(struct ucm_id *id, const struct mad *mad)
 	ucm_event_queue(event);
 }
 
-static void rejected(struct ucm_id *id, const struct mad_rej *rej)
+static void queue_rejected(struct ucm_id *id, const struct mad_rej *rej)
 {
 	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_REJECTED, rej->reason);
 
@@ -396,7 +396,7 @@ static void rejected(struct ucm_id *id, const struct mad_rej *rej)
 	ucm_event_queue(event);
 }
 
-static void datagram_answered(struct ucm_id *id, const struct mad_sidr_rep *rep)
+static void queue_sidr_response(struct ucm_id *id, const struct mad_sidr_rep *rep)
 {
 	struct ib_uverbs_ah_attr *ah;
 	struct ucm_event *event;
@@ -421,7 +421,7 @@ static void datagram_answered(struct ucm_id *id, const struct mad_sidr_rep *rep)
  * If the peer has rejected the REQ with its own smaller path MTU, stores that MTU for the next REQ
  * and returns true.
  */
-static bool takes_smaller_mtu(struct ucm_id *id, const struct cm_event *event)
+static bool adopt_smaller_mtu(struct ucm_id *id, const struct cm_event *event)
 {
 	const struct mad_rej *rej;
 
@@ -435,7 +435,7 @@ static bool takes_smaller_mtu(struct ucm_id *id, const struct cm_event *event)
 	return true;
 }
 
-static bool nobody_listens(const struct cm_event *event)
+static bool has_no_listener(const struct cm_event *event)
 {
 	if (event->type == CM_EVENT_SIDR_REP)
 		return event->mad->sidr_rep.status == MAD_SIDR_UNSUPPORTED;
@@ -444,7 +444,7 @@ static bool nobody_listens(const struct cm_event *event)
 
 void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
 {
-	struct memory *memory = cm_conn_user(conn);
+	struct conn_memory *memory = cm_conn_user(conn);
 	struct ucm_id *id = memory->id;
 
 	(void)owner;
@@ -452,42 +452,42 @@ void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_eve
 		return;
 	if (event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ) {
 		id->conn = conn;
-		requested(memory, event);
+		queue_connect_request(memory, event);
 		return;
 	}
 	/* A passive id reports no events until it is accepted; accepting it fails instead. */
-	if (!id->announced)
+	if (!id->reports_events)
 		return;
 	if (event->type == CM_EVENT_TIMEWAIT_EXIT) {
 		if (id->state == UCM_DISCONNECT)
-			ucm_event_tell(id, UCM_EVENT_TIMEWAIT_EXIT, 0);
+			ucm_event_post(id, UCM_EVENT_TIMEWAIT_EXIT, 0);
 		return;
 	}
 	if (id->state != UCM_CONNECT)
 		return;
-	if ((nobody_listens(event) || takes_smaller_mtu(id, event)) &&
-	    ucm_retry_later(id, event->now))
+	if ((has_no_listener(event) || adopt_smaller_mtu(id, event)) &&
+	    ucm_retry_schedule(id, event->now))
 		return;
-	ucm_retry_end(id);
+	ucm_retry_cancel(id);
 	switch (event->type) {
 	case CM_EVENT_REP:
-		responded(id, event->mad);
+		queue_connect_response(id, event->mad);
 		break;
 	case CM_EVENT_ESTABLISHED:
-		ucm_event_tell(id, UCM_EVENT_ESTABLISHED, 0);
+		ucm_event_post(id, UCM_EVENT_ESTABLISHED, 0);
 		break;
 	case CM_EVENT_REJECTED:
-		rejected(id, &event->mad->rej);
+		queue_rejected(id, &event->mad->rej);
 		break;
 	case CM_EVENT_UNREACHABLE:
-		ucm_event_tell(id, UCM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		ucm_event_post(id, UCM_EVENT_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case CM_EVENT_DISCONNECTED:
 		id->state = UCM_DISCONNECT;
-		ucm_event_tell(id, UCM_EVENT_DISCONNECTED, event->mad ? 0 : -ETIMEDOUT);
+		ucm_event_post(id, UCM_EVENT_DISCONNECTED, event->mad ? 0 : -ETIMEDOUT);
 		break;
 	case CM_EVENT_SIDR_REP:
-		datagram_answered(id, &event->mad->sidr_rep);
+		queue_sidr_response(id, &event->mad->sidr_rep);
 		break;
 	default:
 		break;

@@ -31,9 +31,9 @@ void ucm_connection_last_message(void *owner, struct cm_conn *conn, const struct
 				 const uint8_t *mad);
 
 /* Creates a connection in state CM_IDLE for id.  Returns 0 or ENOMEM. */
-int ucm_connection_make(struct ucm_id *id);
+int ucm_connection_create(struct ucm_id *id);
 /* Destroys the connection of an id that is being destroyed or repeats its request. */
-void ucm_connection_forget(struct ucm_id *id);
+void ucm_connection_destroy(struct ucm_id *id);
 
 /* Returns the transport service of the QP of this id. */
 enum cm_service ucm_connection_service(const struct ucm_id *id);
@@ -51,5 +51,18 @@ uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t s
 				const uint8_t dgid[16]);
 /* Sets the path of the packets and MADs of id's connection. */
 void ucm_connection_path(const struct ucm_id *id, struct cm_path *path);
+
+/* ---- Orphans ---- */
+
+/*
+ * Connections with processes of this host that ended while there was no broker, so that nobody has
+ * sent their last messages.  After each change of the broker, checks a few times whether the slots
+ * of peers still belong to a process.
+ */
+void ucm_orphans_start_checks(uint64_t now);
+/* Returns the time at which ucm_orphans_check() must be called, or UINT64_MAX. */
+uint64_t ucm_orphans_deadline(void);
+/* Ends the connections whose peer has ended as if the peer had sent a DREQ. */
+void ucm_orphans_check(uint64_t now);
 
 #endif

@@ -7,7 +7,7 @@
 #include "address.h"
 #include "verbs/device.h"
 
-struct search {
+struct gid_search {
 	const uint8_t *gid;
 	uint32_t scope_id;
 	uint32_t number;
@@ -16,66 +16,66 @@ struct search {
 
 static bool has_gid(struct uroce_device *device, void *arg)
 {
-	struct search *search = arg;
+	struct gid_search *gid_search = arg;
 	union ibv_gid gid;
 	unsigned int index;
 
-	if (search->scope_id && link_gid_is_link_local(search->gid) &&
-	    search->scope_id != device->netdev.index)
+	if (gid_search->scope_id && link_gid_is_link_local(gid_search->gid) &&
+	    gid_search->scope_id != device->netdev.index)
 		return false;
-	memcpy(gid.raw, search->gid, sizeof(gid.raw));
+	memcpy(gid.raw, gid_search->gid, sizeof(gid.raw));
 	index = uroce_gid_table_find(&device->gids, &gid);
 	if (index == device->gids.places)
 		return false;
-	search->number = device->netdev.index;
-	search->index = index;
+	gid_search->number = device->netdev.index;
+	gid_search->index = index;
 	return true;
 }
 
 bool ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
 		       unsigned int *index)
 {
-	struct search search = { .gid = gid, .scope_id = scope_id };
+	struct gid_search gid_search = { .gid = gid, .scope_id = scope_id };
 
-	if (!uroce_devices_find(has_gid, &search)) {
+	if (!uroce_devices_find(has_gid, &gid_search)) {
 		uroce_devices_refresh();
-		if (!uroce_devices_find(has_gid, &search))
+		if (!uroce_devices_find(has_gid, &gid_search))
 			return false;
 	}
-	*number = search.number;
-	*index = search.index;
+	*number = gid_search.number;
+	*index = gid_search.index;
 	return true;
 }
 
-struct look {
+struct device_search {
 	uint32_t number;
 	struct ucm_device *device;
 };
 
-static bool fill(struct uroce_device *device, void *arg)
+static bool fill_device(struct uroce_device *device, void *arg)
 {
-	struct look *look = arg;
+	struct device_search *device_search = arg;
 	union ibv_gid gid;
 
-	if (device->netdev.index != look->number)
+	if (device->netdev.index != device_search->number)
 		return false;
 	uroce_gid(device, 0, &gid);
-	*look->device = (struct ucm_device){
-		.number = look->number,
+	*device_search->device = (struct ucm_device){
+		.number = device_search->number,
 		.guid = device->node_guid,
 		.mtu = (uint8_t)uroce_active_mtu(device->netdev.mtu),
 		.loopback = device->netdev.loopback,
 	};
-	memcpy(look->device->gid, gid.raw, sizeof(gid.raw));
+	memcpy(device_search->device->gid, gid.raw, sizeof(gid.raw));
 	return true;
 }
 
 bool ucm_device(uint32_t number, struct ucm_device *device)
 {
-	struct look look = { number, device };
+	struct device_search device_search = { number, device };
 
 	memset(device, 0, sizeof(*device));
-	return number != UCM_NO_DEVICE && uroce_devices_find(fill, &look);
+	return number != UCM_NO_DEVICE && uroce_devices_find(fill_device, &device_search);
 }
 
 bool ucm_device_is_gone(uint32_t number)
@@ -99,8 +99,8 @@ uint32_t ucm_device_loopback(void)
 	return uroce_devices_find(is_loopback, &number) ? number : UCM_NO_DEVICE;
 }
 
-struct collected {
-	struct found {
+struct gid_list {
+	struct gid_entry {
 		uint8_t gid[16];
 		uint32_t device;
 	} * list;
@@ -108,9 +108,9 @@ struct collected {
 };
 
 /* Returns false, except if memory is exhausted, so that all devices are visited. */
-static bool collect(struct uroce_device *device, void *arg)
+static bool collect_gids(struct uroce_device *device, void *arg)
 {
-	struct collected *all = arg;
+	struct gid_list *all = arg;
 	union ibv_gid gid;
 
 	for (unsigned int i = 0; i < device->gids.places; i++) {
@@ -118,7 +118,7 @@ static bool collect(struct uroce_device *device, void *arg)
 			continue;
 		if (all->count == all->places) {
 			unsigned int places = all->places * 2 + 16;
-			struct found *grown = realloc(all->list, places * sizeof(*grown));
+			struct gid_entry *grown = realloc(all->list, places * sizeof(*grown));
 
 			if (!grown)
 				return true;
@@ -133,10 +133,10 @@ static bool collect(struct uroce_device *device, void *arg)
 
 void ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t device, void *arg), void *arg)
 {
-	struct collected all = { 0 };
+	struct gid_list all = { 0 };
 
 	uroce_devices_refresh();
-	uroce_devices_find(collect, &all);
+	uroce_devices_find(collect_gids, &all);
 	for (unsigned int i = 0; i < all.count; i++)
 		visit(all.list[i].gid, all.list[i].device, arg);
 	free(all.list);

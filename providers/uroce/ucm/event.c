@@ -22,10 +22,10 @@ struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int
 
 void ucm_event_queue(struct ucm_event *event)
 {
-	ucm_channel_queue(event);
+	ucm_channel_queue_event(event);
 }
 
-void ucm_event_tell(struct ucm_id *id, enum ucm_event_type type, int status)
+void ucm_event_post(struct ucm_id *id, enum ucm_event_type type, int status)
 {
 	struct ucm_event *event = ucm_event_new(id, type, status);
 

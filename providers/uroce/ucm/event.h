@@ -42,7 +42,7 @@ struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int
 /* Queues the event on the channel of its id. */
 void ucm_event_queue(struct ucm_event *event);
 /* Creates and queues an event. */
-void ucm_event_tell(struct ucm_id *id, enum ucm_event_type type, int status);
+void ucm_event_post(struct ucm_id *id, enum ucm_event_type type, int status);
 
 /* Set the private data; the rest of the field stays zero. */
 void ucm_event_conn_data(struct ucm_event *event, const uint8_t *bytes, size_t length);

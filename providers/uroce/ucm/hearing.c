@@ -12,31 +12,32 @@
 #include "manager.h"
 #include "verbs/complain.h"
 
-struct heard {
-	struct heard *next;
+struct listen_addr {
+	struct listen_addr *next;
 	uint8_t gid[16];
 	uint32_t scope_id;
-	bool asked; /* by an id for itself, not only for a wildcard listener */
+	bool requested; /* by an id for itself, not only for a wildcard listener */
 };
-static struct heard *heard;  /* under start_lock, like the two below */
-static bool hears_all;	     /* addresses of all devices, also of later ones */
-static unsigned int unheard; /* number of addresses that failed at the last attempt */
+static struct listen_addr *listen_addrs; /* under start_lock, like the two below */
+static bool listens_all;		 /* addresses of all devices, also of later ones */
+static unsigned int failed_count;	 /* number of addresses that failed at the last attempt */
 
-static bool is_at(const struct heard *entry, const uint8_t *gid, uint32_t scope_id)
+static bool is_entry_of(const struct listen_addr *entry, const uint8_t *gid, uint32_t scope_id)
 {
 	return entry->scope_id == scope_id && !memcmp(entry->gid, gid, sizeof(entry->gid));
 }
 
 /* Caller holds start_lock.  Returns 0, or a negative errno with text. */
-static int hear(const uint8_t *gid, uint32_t scope_id, bool asked, char text[PROGRESS_ERROR_TEXT])
+static int add_addr(const uint8_t *gid, uint32_t scope_id, bool requested,
+		    char text[PROGRESS_ERROR_TEXT])
 {
-	struct heard *entry = heard;
+	struct listen_addr *entry = listen_addrs;
 	int error;
 
-	while (entry && !is_at(entry, gid, scope_id))
+	while (entry && !is_entry_of(entry, gid, scope_id))
 		entry = entry->next;
 	if (entry) {
-		entry->asked |= asked;
+		entry->requested |= requested;
 		return 0;
 	}
 	entry = calloc(1, sizeof(*entry));
@@ -49,13 +50,13 @@ static int hear(const uint8_t *gid, uint32_t scope_id, bool asked, char text[PRO
 	}
 	memcpy(entry->gid, gid, 16);
 	entry->scope_id = scope_id;
-	entry->asked = asked;
-	entry->next = heard;
-	heard = entry;
+	entry->requested = requested;
+	entry->next = listen_addrs;
+	listen_addrs = entry;
 	return 0;
 }
 
-static int told(int error, const char *text)
+static int report_error(int error, const char *text)
 {
 	if (error)
 		uroce_complain("the connection manager cannot be used: %s",
@@ -63,73 +64,74 @@ static int told(int error, const char *text)
 	return -error;
 }
 
-int ucm_hear(const uint8_t *gid, uint32_t scope_id)
+int ucm_listen_addr(const uint8_t *gid, uint32_t scope_id)
 {
 	char text[PROGRESS_ERROR_TEXT] = "";
 	int error = ucm_start_and_lock(text);
 
 	if (error)
-		return told(error, text);
+		return report_error(error, text);
 	if (gid)
-		error = hear(gid, ucm_scope_of(gid, scope_id), true, text);
+		error = add_addr(gid, ucm_scope_id_of(gid, scope_id), true, text);
 	ucm_start_unlock();
-	return told(error, text);
+	return report_error(error, text);
 }
 
-struct all {
-	unsigned int heard, failed;
+struct add_result {
+	unsigned int added, failed;
 	int error;
 	char text[PROGRESS_ERROR_TEXT];
 };
 
-static void hear_one(const uint8_t *gid, uint32_t device, void *arg)
+static void add_device_addr(const uint8_t *gid, uint32_t device, void *arg)
 {
-	struct all *all = arg;
-	int error = hear(gid, ucm_scope_of(gid, device), false, all->text);
+	struct add_result *add_result = arg;
+	int error = add_addr(gid, ucm_scope_id_of(gid, device), false, add_result->text);
 
 	if (error) {
-		all->error = error;
-		all->failed++;
+		add_result->error = error;
+		add_result->failed++;
 	} else {
-		all->heard++;
+		add_result->added++;
 	}
 }
 
 /* Caller holds start_lock, and the connection manager has been started. */
-static void hear_each(struct all *all)
+static void add_all_addrs(struct add_result *add_result)
 {
-	ucm_devices_each_gid(hear_one, all);
+	ucm_devices_each_gid(add_device_addr, add_result);
 	/* All addresses are retried at every change; report only new failures. */
-	if (all->failed > unheard)
+	if (add_result->failed > failed_count)
 		uroce_complain("cannot listen on all addresses: %s",
-			       all->text[0] ? all->text : strerror(-all->error));
-	unheard = all->failed;
+			       add_result->text[0] ? add_result->text
+						   : strerror(-add_result->error));
+	failed_count = add_result->failed;
 }
 
-int ucm_hear_all(void)
+int ucm_listen_all(void)
 {
-	struct all all = { 0 };
-	int error = ucm_start_and_lock(all.text);
+	struct add_result add_result = { 0 };
+	int error = ucm_start_and_lock(add_result.text);
 
 	if (error)
-		return told(error, all.text);
+		return report_error(error, add_result.text);
 	/* After the first success ucm_addresses_changed() adds new addresses. */
-	if (!hears_all || unheard)
-		hear_each(&all);
-	error = all.heard ? 0 : all.error;
-	hears_all |= !error;
+	if (!listens_all || failed_count)
+		add_all_addrs(&add_result);
+	error = add_result.added ? 0 : add_result.error;
+	listens_all |= !error;
 	ucm_start_unlock();
 	return -error;
 }
 
 /* ---- Removed addresses ---- */
 
-struct need {
-	const struct heard *entry;
+struct addr_use {
+	const struct listen_addr *entry;
 	bool found;
 };
 
-static bool is_loopback(const uint8_t *gid)
+static bool is_loopback_gid(const uint8_t *gid)
 {
 	struct ucm_address address = { .family = AF_UNSPEC };
 
@@ -137,59 +139,61 @@ static bool is_loopback(const uint8_t *gid)
 	return ucm_address_is_loopback(&address);
 }
 
-static void look_at_id(struct ucm_id *id, void *arg)
+static void check_id(struct ucm_id *id, void *arg)
 {
-	struct need *need = arg;
+	struct addr_use *addr_use = arg;
 
 	/* Until the id is bound or resolved, its fields do not show which address it needs. */
 	if (id->state == UCM_IDLE || id->state == UCM_ADDR_QUERY)
-		need->found = true;
-	else if (id->removed)
+		addr_use->found = true;
+	else if (id->device_removed)
 		return;
 	else if (id->device != UCM_NO_DEVICE)
-		need->found |= is_at(need->entry, id->sgid, ucm_scope_of(id->sgid, id->device));
+		addr_use->found |= is_entry_of(addr_use->entry, id->sgid,
+					       ucm_scope_id_of(id->sgid, id->device));
 	else if (ucm_address_is_loopback(&id->source))
-		need->found |= is_loopback(need->entry->gid);
+		addr_use->found |= is_loopback_gid(addr_use->entry->gid);
 }
 
 /* A connection may outlive its id. */
-static void look_at_conn(void *arg, const struct cm_conn *conn)
+static void check_conn(void *arg, const struct cm_conn *conn)
 {
-	struct need *need = arg;
+	struct addr_use *addr_use = arg;
 	struct cm_conn_info info;
 
 	cm_conn_info(conn, &info);
-	if (is_at(need->entry, info.path.sgid, ucm_scope_of(info.path.sgid, info.path.device)))
-		need->found |= !ucm_device_is_gone(info.path.device);
+	if (is_entry_of(addr_use->entry, info.path.sgid,
+			ucm_scope_id_of(info.path.sgid, info.path.device)))
+		addr_use->found |= !ucm_device_is_gone(info.path.device);
 }
 
 /*
  * An address that is missing may return, if its interface is only down or the address is being
  * moved, so it is kept as long as an id or a connection is bound to it.
  */
-static bool is_needed(const struct heard *entry)
+static bool is_addr_used(const struct listen_addr *entry)
 {
-	struct need need = { .entry = entry };
+	struct addr_use addr_use = { .entry = entry };
 
-	if (!entry->asked)
+	if (!entry->requested)
 		return false;
 	ucm_lock();
-	ucm_ids_each(look_at_id, &need);
-	cm_each_conn(ucm_cm(), look_at_conn, &need);
+	ucm_ids_each(check_id, &addr_use);
+	cm_each_conn(ucm_cm(), check_conn, &addr_use);
 	ucm_unlock();
-	return need.found;
+	return addr_use.found;
 }
 
 /* Caller holds start_lock, and the connection manager has been started. */
-static void let_go(void)
+static void drop_unused_addrs(void)
 {
-	struct heard **place = &heard, *entry;
+	struct listen_addr **place = &listen_addrs, *entry;
 	unsigned int index;
 	uint32_t number;
 
 	while ((entry = *place)) {
 		if (ucm_device_of_gid(entry->gid, entry->scope_id, &number, &index) ||
-		    is_needed(entry)) {
+		    is_addr_used(entry)) {
 			place = &entry->next;
 			continue;
 		}
@@ -201,24 +205,24 @@ static void let_go(void)
 
 void ucm_addresses_changed(void)
 {
-	struct all all = { 0 };
+	struct add_result add_result = { 0 };
 
 	ucm_lock();
-	ucm_ids_lose_devices();
+	ucm_ids_device_removed();
 	if (ucm_cm())
 		ucm_time_changed();
 	ucm_unlock();
 	ucm_start_lock();
 	if (ucm_cm())
-		let_go();
-	if (ucm_cm() && hears_all)
-		hear_each(&all);
+		drop_unused_addrs();
+	if (ucm_cm() && listens_all)
+		add_all_addrs(&add_result);
 	ucm_start_unlock();
 }
 
 void ucm_hearing_forked(void)
 {
-	heard = NULL;
-	hears_all = false;
-	unheard = 0;
+	listen_addrs = NULL;
+	listens_all = false;
+	failed_count = 0;
 }

@@ -10,7 +10,6 @@
 #include "devices.h"
 #include "event.h"
 #include "manager.h"
-#include "multicast.h"
 #include "neighbour.h"
 #include "retry.h"
 #include "table.h"
@@ -39,7 +38,7 @@ static void link_id(struct ucm_id *id, struct ucm_channel *channel)
 	channel->ids = id;
 }
 
-struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_t qp_type)
+struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t port_space, uint8_t qp_type)
 {
 	struct ucm_id *id = calloc(1, sizeof(*id));
 
@@ -49,12 +48,12 @@ struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_
 		return NULL;
 	}
 	id->serial = ++last_serial;
-	id->space = space;
+	id->port_space = port_space;
 	id->qp_type = qp_type;
-	id->announced = true;
-	if (getrandom(&id->psn, sizeof(id->psn), GRND_NONBLOCK) < 0)
-		id->psn = (uint32_t)progress_now();
-	id->psn &= 0xffffff;
+	id->reports_events = true;
+	if (getrandom(&id->rq_psn, sizeof(id->rq_psn), GRND_NONBLOCK) < 0)
+		id->rq_psn = (uint32_t)progress_now();
+	id->rq_psn &= 0xffffff;
 	link_id(id, channel);
 	return id;
 }
@@ -76,13 +75,13 @@ struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, i
 {
 	struct ucm_id *id = ucm_id_find_any(channel, handle, error);
 
-	if (!id || !id->removed)
+	if (!id || !id->device_removed)
 		return id;
 	*error = ENXIO;
 	return NULL;
 }
 
-struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial)
+struct ucm_id *ucm_id_revalidate(uint32_t handle, uint64_t serial)
 {
 	struct ucm_id *id = ucm_table_find(&ids, handle);
 
@@ -101,12 +100,12 @@ static void unlink_id(struct ucm_id *id)
  * listener, so the new id of the request, with events of its own such as those that a program
  * writes, moves with the listener.
  */
-static void move(struct ucm_id *id, struct ucm_channel *channel)
+static void move_id(struct ucm_id *id, struct ucm_channel *channel)
 {
 	struct ucm_event *first = NULL, **last = &first, *event;
 
 	while ((event = id->events)) {
-		ucm_channel_remove(event);
+		ucm_channel_remove_event(event);
 		event->next = NULL;
 		*last = event;
 		last = &event->next;
@@ -115,31 +114,31 @@ static void move(struct ucm_id *id, struct ucm_channel *channel)
 	link_id(id, channel);
 	while ((event = first)) {
 		first = event->next;
-		ucm_channel_queue(event);
+		ucm_channel_queue_event(event);
 		if (event->request)
-			move(event->request, channel);
+			move_id(event->request, channel);
 	}
 }
 
 int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel)
 {
-	if (id->unread)
+	if (id->unread_event)
 		return ENOENT;
-	move(id, channel);
+	move_id(id, channel);
 	return 0;
 }
 
 static void drop_events(struct ucm_id *id)
 {
-	struct ucm_event *event = id->unread;
+	struct ucm_event *event = id->unread_event;
 
 	if (event) {
-		ucm_channel_remove(event);
-		event->id->waiting--;
+		ucm_channel_remove_event(event);
+		event->id->unread_requests--;
 		free(event);
 	}
 	while ((event = id->events)) {
-		ucm_channel_remove(event);
+		ucm_channel_remove_event(event);
 		if (event->request)
 			ucm_id_destroy(event->request);
 		free(event);
@@ -150,9 +149,9 @@ static void end_connection(struct ucm_id *id)
 {
 	if (id->listener)
 		ucm_connection_unlisten(id);
-	ucm_retry_end(id);
+	ucm_retry_cancel(id);
 	if (id->conn)
-		ucm_connection_forget(id);
+		ucm_connection_destroy(id);
 	if (id->port)
 		gsi_port_close(id->port);
 	id->port = NULL;
@@ -168,21 +167,21 @@ void ucm_id_destroy(struct ucm_id *id)
 	free(id);
 }
 
-static void lose_device(struct ucm_id *id, void *arg)
+static void remove_device(struct ucm_id *id, void *arg)
 {
 	(void)arg;
-	if (id->device == UCM_NO_DEVICE || id->removed || !ucm_device_is_gone(id->device))
+	if (id->device == UCM_NO_DEVICE || id->device_removed || !ucm_device_is_gone(id->device))
 		return;
-	id->removed = true;
+	id->device_removed = true;
 	end_connection(id);
 	/* For an id that has not been accepted, ACCEPT returns the error. */
-	if (id->announced)
-		ucm_event_tell(id, UCM_EVENT_DEVICE_REMOVAL, 0);
+	if (id->reports_events)
+		ucm_event_post(id, UCM_EVENT_DEVICE_REMOVAL, 0);
 }
 
-void ucm_ids_lose_devices(void)
+void ucm_ids_device_removed(void)
 {
-	ucm_ids_each(lose_device, NULL);
+	ucm_ids_each(remove_device, NULL);
 }
 
 void ucm_ids_destroy(struct ucm_channel *channel)
@@ -193,7 +192,7 @@ void ucm_ids_destroy(struct ucm_channel *channel)
 
 void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg)
 {
-	for (uint32_t handle = 0; handle < ids.places; handle++) {
+	for (uint32_t handle = 0; handle < ids.capacity; handle++) {
 		if (ids.entries[handle])
 			visit(ids.entries[handle], arg);
 	}
@@ -204,5 +203,5 @@ void ucm_ids_forked(void)
 	memset(&ids, 0, sizeof(ids));
 	ucm_groups_forked();
 	ucm_retries_forked();
-	ucm_neighbours_forked();
+	ucm_neigh_forked();
 }

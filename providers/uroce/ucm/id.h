@@ -46,14 +46,14 @@ struct ucm_id {
 	struct ucm_channel *channel;
 	struct ucm_id *next, **link;		/* in the list of the channel */
 	struct ucm_event *events, **last_event; /* queued events that the id counts */
-	struct ucm_event *unread;		/* its own CONNECT_REQUEST, until it is read */
+	struct ucm_event *unread_event;		/* its own CONNECT_REQUEST, until it is read */
 	enum ucm_state state;
-	uint16_t space;	 /* port space */
+	uint16_t port_space;
 	uint8_t qp_type; /* enum ibv_qp_type */
-	uint32_t psn;	 /* random PSN that our QP expects first */
+	uint32_t rq_psn; /* random PSN that our QP expects first */
 	uint32_t events_reported;
-	bool removed;	/* device has been removed; the id can only be destroyed */
-	bool announced; /* false: passive id that is not accepted yet, and reports no events */
+	bool device_removed; /* device has been removed; the id can only be destroyed */
+	bool reports_events; /* false: passive id that is not accepted yet, and reports no events */
 
 	struct ucm_address source, destination;
 	struct gsi_port *port; /* source.port as bound; NULL: none, or that of a listener */
@@ -64,13 +64,13 @@ struct ucm_id {
 	uint8_t mtu, packet_life; /* codes of the route */
 
 	/* Options. */
-	bool reuse, af_only, af_only_set, ack_timeout_set;
+	bool reuse_addr, af_only, af_only_set, ack_timeout_set;
 	uint8_t tos, ack_timeout;
 
 	/* Listener. */
 	struct cm_listener *listener; /* NULL: not listening */
 	void *listener_memory;
-	unsigned int backlog, waiting; /* maximum and current number of unread requests */
+	unsigned int backlog, unread_requests; /* maximum and current number of unread requests */
 
 	/* Connection, or SIDR exchange. */
 	struct cm_conn *conn;	 /* NULL: no request so far */
@@ -83,7 +83,7 @@ struct ucm_id {
 };
 
 /* Creates an id on channel, with the lowest free handle.  Returns NULL with errno. */
-struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_t qp_type);
+struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t port_space, uint8_t qp_type);
 /*
  * Returns the id with the handle, or NULL with *error: ENOENT, EINVAL if the id is on another
  * channel, or ENXIO if its device has been removed.  ucm_id_find_any() also returns ids whose
@@ -92,7 +92,7 @@ struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_
 struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, int *error);
 struct ucm_id *ucm_id_find_any(const struct ucm_channel *channel, uint32_t handle, int *error);
 /* Looks an id up again after the lock was released.  Returns NULL if the id has been destroyed. */
-struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial);
+struct ucm_id *ucm_id_revalidate(uint32_t handle, uint64_t serial);
 /*
  * Moves an id to another channel, with its events and the ids of its unread requests.  Returns 0,
  * or ENOENT if the id itself is that of an unread request, which stays with its listener.
@@ -108,7 +108,7 @@ void ucm_id_destroy(struct ucm_id *id);
  * Queues DEVICE_REMOVAL for each id whose device has been removed, and destroys its connection and
  * port.
  */
-void ucm_ids_lose_devices(void);
+void ucm_ids_device_removed(void);
 /* Destroys all ids of a channel. */
 void ucm_ids_destroy(struct ucm_channel *channel);
 void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg);
@@ -117,11 +117,30 @@ void ucm_ids_forked(void);
  * Installs the handlers of fork(), exit() and address changes at the first call.  Returns 0 or a
  * positive errno.
  */
-int ucm_watch(void);
+int ucm_install_handlers(void);
 
 static inline bool ucm_id_is_datagram(const struct ucm_id *id)
 {
 	return id->qp_type == 4; /* IBV_QPT_UD */
 }
+
+/* ---- Multicast groups ---- */
+
+/*
+ * Handles and events of the multicast groups that an id has joined.  Packets are handled by the QP
+ * (ibv_attach_mcast(), which librdmacm calls).
+ */
+struct ucm_group {
+	struct ucm_group *next, **link; /* in the list of the id */
+	struct ucm_id *id;
+	uint32_t handle;
+	uint64_t uid;
+	uint32_t events_reported;
+	struct ucm_event *unread_event; /* MULTICAST_JOIN until it is read, then NULL */
+};
+
+/* Leaves all groups of an id that is being destroyed. */
+void ucm_groups_leave(struct ucm_id *id);
+void ucm_groups_forked(void);
 
 #endif

@@ -13,7 +13,6 @@
 #include "connection.h"
 #include "devices.h"
 #include "id.h"
-#include "orphan.h"
 #include "retry.h"
 #include "verbs/complain.h"
 #include "verbs/context.h"
@@ -24,20 +23,20 @@
  * DREQs.
  */
 enum {
-	LEAVE_MIN_MS = 2,
-	LEAVE_MS = 80,
+	EXIT_MIN_MS = 2,
+	EXIT_WAIT_MS = 80,
 	/* After a MAD that could not be sent, so that its next retransmission is sent as well. */
-	LEAVE_UNSENT_MS = 300,
+	EXIT_UNSENT_MS = 300,
 	/* Maximum however often sending fails. */
-	LEAVE_MOST_MS = 600,
+	EXIT_MAX_MS = 600,
 	/* Maximum wait for a command that holds the lock. */
-	ENTER_MS = 100,
+	EXIT_LOCK_MS = 100,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool leaving; /* under the lock, like leaver */
-static pthread_t leaver;
-static _Thread_local int cancel_state;
+static bool exiting; /* under the lock, like exiting_thread */
+static pthread_t exiting_thread;
+static _Thread_local int saved_cancel_state;
 
 /*
  * Held around calls that wait for other processes.  Taken before the lock, and never by a callback.
@@ -47,27 +46,28 @@ static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct progress *progress; /* under both locks, like gsi, cm, credits_shown */
 static struct gsi *gsi;
 static struct cm *cm;
-static bool credits_shown;
+static bool credits_reported;
 
-static uint64_t deadline = CM_NEVER; /* deadline set in gsi; under the lock, like the two below */
-static uint64_t last_sent;	     /* time of the last attempt to send a MAD */
-static uint64_t last_unsent;	     /* time of the last MAD that could not be sent */
+/* Deadline set in gsi; under the lock, like the two below. */
+static uint64_t armed_deadline = CM_NEVER;
+static uint64_t last_sent;   /* time of the last attempt to send a MAD */
+static uint64_t last_unsent; /* time of the last MAD that could not be sent */
 
-void ucm_enter(void)
+void ucm_api_lock(void)
 {
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved_cancel_state);
 	ucm_lock();
 }
 
-void ucm_leave(void)
+void ucm_api_unlock(void)
 {
 	ucm_unlock();
-	pthread_setcancelstate(cancel_state, NULL);
+	pthread_setcancelstate(saved_cancel_state, NULL);
 }
 
-int ucm_cancel_state(void)
+int ucm_saved_cancel_state(void)
 {
-	return cancel_state;
+	return saved_cancel_state;
 }
 
 void ucm_lock(void)
@@ -90,26 +90,26 @@ struct gsi *ucm_gsi(void)
 	return gsi;
 }
 
-bool ucm_credits_are_shown(void)
+bool ucm_reports_credits(void)
 {
-	return credits_shown;
+	return credits_reported;
 }
 
 void ucm_time_changed(void)
 {
 	uint64_t next = cm_deadline(cm);
 
-	if (ucm_retries_next() < next)
-		next = ucm_retries_next();
-	if (ucm_orphans_next() < next)
-		next = ucm_orphans_next();
-	if (next == deadline)
+	if (ucm_retries_deadline() < next)
+		next = ucm_retries_deadline();
+	if (ucm_orphans_deadline() < next)
+		next = ucm_orphans_deadline();
+	if (next == armed_deadline)
 		return;
-	deadline = next;
+	armed_deadline = next;
 	gsi_deadline(gsi, next == CM_NEVER ? ENG_NEVER : next);
 }
 
-uint32_t ucm_scope_of(const uint8_t *gid, uint32_t device)
+uint32_t ucm_scope_id_of(const uint8_t *gid, uint32_t device)
 {
 	return link_gid_is_link_local(gid) ? device : 0;
 }
@@ -117,7 +117,7 @@ uint32_t ucm_scope_of(const uint8_t *gid, uint32_t device)
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to)
 {
 	*to = (struct gsi_path){
-		.scope_id = ucm_scope_of(path->dgid, path->device),
+		.scope_id = ucm_scope_id_of(path->dgid, path->device),
 		.traffic_class = path->traffic_class,
 	};
 	memcpy(to->sgid, path->sgid, sizeof(to->sgid));
@@ -140,7 +140,7 @@ static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad
 	uroce_debug("cannot send a message of the connection manager: %s", strerror(-error));
 }
 
-static void received(void *arg, const struct gsi_mad *mad)
+static void receive_mad(void *arg, const struct gsi_mad *mad)
 {
 	struct cm_path from = { .hop_limit = UCM_HOP_LIMIT };
 	unsigned int index;
@@ -156,21 +156,21 @@ static void received(void *arg, const struct gsi_mad *mad)
 	ucm_unlock();
 }
 
-static void expired(void *arg, uint64_t now)
+static void expire_timers(void *arg, uint64_t now)
 {
 	(void)arg;
 	ucm_lock();
 	if (cm) {
-		deadline = CM_NEVER;
+		armed_deadline = CM_NEVER;
 		cm_expire(cm, now);
-		ucm_retries_run(now);
-		ucm_orphans_run(now);
+		ucm_retries_send(now);
+		ucm_orphans_check(now);
 		ucm_time_changed();
 	}
 	ucm_unlock();
 }
 
-static void requested(void *arg, uint32_t qpn)
+static void first_request_received(void *arg, uint32_t qpn)
 {
 	(void)arg;
 	ucm_lock();
@@ -179,7 +179,7 @@ static void requested(void *arg, uint32_t qpn)
 	ucm_unlock();
 }
 
-static bool credits_hidden(void *arg, uint32_t qpn)
+static bool peer_hides_credits(void *arg, uint32_t qpn)
 {
 	bool promised;
 
@@ -195,17 +195,17 @@ static void broker_changed(void *arg, uint64_t now)
 	(void)arg;
 	ucm_lock();
 	if (cm) {
-		ucm_orphans_begin(now);
+		ucm_orphans_start_checks(now);
 		ucm_time_changed();
 	}
 	ucm_unlock();
 }
 
 static const struct gsi_hooks hooks = {
-	.receive = received,
-	.expire = expired,
-	.first_request = requested,
-	.credits_hidden = credits_hidden,
+	.receive = receive_mad,
+	.expire = expire_timers,
+	.first_request = first_request_received,
+	.credits_hidden = peer_hides_credits,
 	.broker_changed = broker_changed,
 };
 
@@ -219,7 +219,7 @@ static const struct cm_ops ops = {
 };
 
 /* Returns 0 or a negative errno. */
-static int make_cm(struct gsi *queue_pair, struct cm **made)
+static int create_cm(struct gsi *queue_pair, struct cm **made)
 {
 	struct cm_config config = { .ops = &ops, .slot = gsi_slot(queue_pair) };
 	void *memory = malloc(cm_bytes());
@@ -236,7 +236,7 @@ static int make_cm(struct gsi *queue_pair, struct cm **made)
  * Caller holds start_lock.  Returns 0, or a negative errno with text. *failed is an instance that
  * the caller must stop without that lock, or NULL.
  */
-static int start(struct progress **failed, char text[PROGRESS_ERROR_TEXT])
+static int start_cm(struct progress **failed, char text[PROGRESS_ERROR_TEXT])
 {
 	struct uroce_settings settings;
 	struct progress *new_progress;
@@ -253,15 +253,15 @@ static int start(struct progress **failed, char text[PROGRESS_ERROR_TEXT])
 	error = gsi_get(new_progress, &hooks, &new_gsi, text);
 	if (error)
 		goto stop;
-	error = make_cm(new_gsi, &new_cm);
+	error = create_cm(new_gsi, &new_cm);
 	if (error)
 		goto put_gsi;
 	ucm_lock();
 	progress = new_progress;
 	gsi = new_gsi;
 	cm = new_cm;
-	credits_shown = !settings.credits_hidden;
-	deadline = CM_NEVER;
+	credits_reported = !settings.credits_hidden;
+	armed_deadline = CM_NEVER;
 	ucm_unlock();
 	return 0;
 
@@ -278,7 +278,7 @@ int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT])
 	int error;
 
 	pthread_mutex_lock(&start_lock);
-	error = start(&failed, text);
+	error = start_cm(&failed, text);
 	if (!error)
 		return 0;
 	pthread_mutex_unlock(&start_lock);
@@ -322,7 +322,7 @@ static void fork_child(void)
 	gsi = NULL;
 	cm = NULL;
 	/* Another thread of the parent may have been exiting. */
-	leaving = false;
+	exiting = false;
 	ucm_hearing_forked();
 	ucm_channel_forked();
 	ucm_ids_forked();
@@ -330,35 +330,35 @@ static void fork_child(void)
 	ucm_unlock();
 }
 
-static void close_all(struct ucm_channel *channel, void *arg)
+static void destroy_channel_ids(struct ucm_channel *channel, void *arg)
 {
 	(void)arg;
 	ucm_ids_destroy(channel);
 }
 
-static void count_unanswered(void *arg, const struct cm_conn *conn)
+static void count_dreq_sent(void *arg, const struct cm_conn *conn)
 {
 	*(unsigned int *)arg += cm_conn_state(conn) == CM_DREQ_SENT;
 }
 
-static bool is_past(uint64_t when, unsigned int ms)
+static bool has_elapsed(uint64_t when, unsigned int ms)
 {
 	return progress_now() - when > ms * UINT64_C(1000000);
 }
 
-static bool may_go(void)
+static bool may_exit(void)
 {
 	unsigned int unanswered = 0;
 
 	if (!cm)
 		return true;
-	cm_each_conn(cm, count_unanswered, &unanswered);
-	return !unanswered && is_past(last_sent, LEAVE_MIN_MS);
+	cm_each_conn(cm, count_dreq_sent, &unanswered);
+	return !unanswered && has_elapsed(last_sent, EXIT_MIN_MS);
 }
 
-static bool may_stay(int ms)
+static bool may_wait(int ms)
 {
-	return ms < LEAVE_MS || (ms < LEAVE_MOST_MS && !is_past(last_unsent, LEAVE_UNSENT_MS));
+	return ms < EXIT_WAIT_MS || (ms < EXIT_MAX_MS && !has_elapsed(last_unsent, EXIT_UNSENT_MS));
 }
 
 /*
@@ -366,12 +366,12 @@ static bool may_stay(int ms)
  * interrupted a command of this thread; or the progress thread holds the lock and is blocked by
  * another lock for the same reason.
  */
-static bool lock_in_time(void)
+static bool lock_with_timeout(void)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += ENTER_MS * 1000000L;
+	until.tv_nsec += EXIT_LOCK_MS * 1000000L;
 	if (until.tv_nsec >= 1000000000L) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000L;
@@ -380,11 +380,11 @@ static bool lock_in_time(void)
 }
 
 /* Caller holds the lock.  Returns false if the lock could not be taken again. */
-static bool pause_in_time(void)
+static bool pause_and_relock(void)
 {
 	ucm_unlock();
 	usleep(1000);
-	return lock_in_time();
+	return lock_with_timeout();
 }
 
 /*
@@ -392,35 +392,35 @@ static bool pause_in_time(void)
  * process exits.  Unlike the kernel, the process cannot retransmit later, so it waits until a DREQ
  * has been repeated once, or until it can be sent if its address is about to return.
  */
-static void leave(void)
+static void exit_handler(void)
 {
-	if (!lock_in_time())
+	if (!lock_with_timeout())
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	leaving = true;
-	leaver = pthread_self();
-	ucm_channel_each(close_all, NULL);
-	for (int i = 0; may_stay(i) && !may_go(); i++)
-		if (!pause_in_time())
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved_cancel_state);
+	exiting = true;
+	exiting_thread = pthread_self();
+	ucm_channel_each(destroy_channel_ids, NULL);
+	for (int i = 0; may_wait(i) && !may_exit(); i++)
+		if (!pause_and_relock())
 			return;
-	leaving = false;
-	ucm_leave();
+	exiting = false;
+	ucm_api_unlock();
 }
 
 /*
  * In a process that uses the kernel's channel, no thread can request events again after exit, since
  * they have all ended by then.
  */
-void ucm_wait_for_end(void)
+void ucm_block_until_exit(void)
 {
-	while (leaving && !pthread_equal(leaver, pthread_self())) {
+	while (exiting && !pthread_equal(exiting_thread, pthread_self())) {
 		ucm_unlock();
 		usleep(1000);
 		ucm_lock();
 	}
 }
 
-int ucm_watch(void)
+int ucm_install_handlers(void)
 {
 	static bool watched; /* under the lock */
 	int error;
@@ -433,7 +433,7 @@ int ucm_watch(void)
 	if (error)
 		return error;
 	uroce_on_address_change(ucm_addresses_changed);
-	atexit(leave);
+	atexit(exit_handler);
 	watched = true;
 	return 0;
 }

@@ -21,10 +21,10 @@
  * Take and release the lock around a command.  Cancellation is disabled in between, as no
  * cancellation point may be reached with the lock held, except in ucm_channel_wait().
  */
-void ucm_enter(void);
-void ucm_leave(void);
-/* Returns the cancel state that the thread had before ucm_enter(). */
-int ucm_cancel_state(void);
+void ucm_api_lock(void);
+void ucm_api_unlock(void);
+/* Returns the cancel state that the thread had before ucm_api_lock(). */
+int ucm_saved_cancel_state(void);
 
 void ucm_lock(void);
 void ucm_unlock(void);
@@ -34,15 +34,15 @@ void ucm_unlock(void);
  * as long as a device has gid, or an id or a connection is bound to it.  Called without the lock.
  * Returns 0, or a positive errno with a message on stderr.
  */
-int ucm_hear(const uint8_t *gid, uint32_t scope_id);
+int ucm_listen_addr(const uint8_t *gid, uint32_t scope_id);
 /*
  * Receives MADs at every address of every device, also of those that are added later.  Addresses
  * that fail are retried at each change and by each call.  Called without the lock.  Returns 0 if
  * any address succeeds or there is none yet, else a positive errno.
  */
-int ucm_hear_all(void);
+int ucm_listen_all(void);
 
-/* Return NULL until ucm_hear() has succeeded.  Called with the lock held. */
+/* Return NULL until ucm_listen_addr() has succeeded.  Called with the lock held. */
 struct cm *ucm_cm(void);
 struct gsi *ucm_gsi(void);
 /* Converts the path of a MAD to that of QP1. */
@@ -55,7 +55,7 @@ void ucm_time_changed(void);
  * error for a channel that is already closed would only change the exit code.  Called with the lock
  * held.
  */
-void ucm_wait_for_end(void);
+void ucm_block_until_exit(void);
 
 /* ---- Shared with the list of listening addresses ---- */
 
@@ -68,7 +68,7 @@ int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT]);
 void ucm_start_lock(void);
 void ucm_start_unlock(void);
 /* Returns the scope id of a local address: its interface if it is link-local, else 0. */
-uint32_t ucm_scope_of(const uint8_t *gid, uint32_t device);
+uint32_t ucm_scope_id_of(const uint8_t *gid, uint32_t device);
 /*
  * To be called in a thread of its own, without locks, when devices or addresses have been added or
  * removed.
@@ -77,6 +77,6 @@ void ucm_addresses_changed(void);
 void ucm_hearing_forked(void);
 
 /* Returns true unless UROCE_CREDITS is off: QPs with their own receive queues report credits. */
-bool ucm_credits_are_shown(void);
+bool ucm_reports_credits(void);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "multicast.h"
-
+/* Commands JOIN_MCAST, JOIN_IP_MCAST and LEAVE_MCAST. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +13,12 @@
 
 static struct ucm_table groups;
 
-static void leave(struct ucm_group *group)
+static void leave_group(struct ucm_group *group)
 {
-	struct ucm_event *event = group->unread;
+	struct ucm_event *event = group->unread_event;
 
 	if (event) {
-		ucm_channel_remove(event);
+		ucm_channel_remove_event(event);
 		free(event);
 	}
 	*group->link = group->next;
@@ -32,7 +31,7 @@ static void leave(struct ucm_group *group)
 void ucm_groups_leave(struct ucm_id *id)
 {
 	while (id->groups)
-		leave(id->groups);
+		leave_group(id->groups);
 }
 
 void ucm_groups_forked(void)
@@ -40,7 +39,8 @@ void ucm_groups_forked(void)
 	memset(&groups, 0, sizeof(groups));
 }
 
-static void tell(struct ucm_id *id, struct ucm_group *group, const struct ucm_address *address)
+static void queue_join_event(struct ucm_id *id, struct ucm_group *group,
+			     const struct ucm_address *address)
 {
 	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_MULTICAST_JOIN, 0);
 	struct rdma_ucm_ud_param *ud;
@@ -61,10 +61,10 @@ static void tell(struct ucm_id *id, struct ucm_group *group, const struct ucm_ad
 	ucm_event_queue(event);
 }
 
-static int join(struct ucm_call *call, uint32_t handle, uint64_t uid, uint64_t response,
-		const struct ucm_address *address)
+static int join_group(struct ucm_call *call, uint32_t handle, uint64_t uid, uint64_t response,
+		      const struct ucm_address *address)
 {
-	struct rdma_ucm_create_id_resp answer;
+	struct rdma_ucm_create_id_resp resp;
 	struct ucm_group *group;
 	int error;
 	struct ucm_id *id = ucm_id_find(call->channel, handle, &error);
@@ -88,31 +88,31 @@ static int join(struct ucm_call *call, uint32_t handle, uint64_t uid, uint64_t r
 	if (group->next)
 		group->next->link = &group->next;
 	id->groups = group;
-	answer.id = group->handle;
-	error = ucm_respond(response, &answer, sizeof(answer));
+	resp.id = group->handle;
+	error = ucm_respond(response, &resp, sizeof(resp));
 	if (error) {
-		leave(group);
+		leave_group(group);
 		return error;
 	}
-	tell(id, group, address);
+	queue_join_event(id, group, address);
 	return 0;
 }
 
-int ucm_join_ip(struct ucm_call *call)
+int ucm_cmd_join_ip_mcast(struct ucm_call *call)
 {
 	const struct rdma_ucm_join_ip_mcast *in = call->in;
 	struct ucm_address address;
 
 	if (!ucm_address_get(&in->addr, sizeof(in->addr), &address) || address.family == UCM_AF_IB)
 		return EINVAL;
-	return join(call, in->id, in->uid, in->response, &address);
+	return join_group(call, in->id, in->uid, in->response, &address);
 }
 
 /*
  * A send-only member gets the same event as a full member; librdmacm does not attach its QP to the
  * group.
  */
-int ucm_join(struct ucm_call *call)
+int ucm_cmd_join_mcast(struct ucm_call *call)
 {
 	const struct rdma_ucm_join_mcast *in = call->in;
 	struct ucm_address address;
@@ -123,21 +123,21 @@ int ucm_join(struct ucm_call *call)
 	if (in->join_flags != RDMA_MC_JOIN_FLAG_FULLMEMBER &&
 	    in->join_flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
 		return EINVAL;
-	return join(call, in->id, in->uid, in->response, &address);
+	return join_group(call, in->id, in->uid, in->response, &address);
 }
 
-int ucm_leave_group(struct ucm_call *call)
+int ucm_cmd_leave_mcast(struct ucm_call *call)
 {
 	/* The command has the layout of DESTROY_ID, with the handle of the group. */
 	const struct rdma_ucm_destroy_id *in = call->in;
 	struct ucm_group *group = ucm_table_find(&groups, in->id);
-	struct rdma_ucm_destroy_id_resp answer;
+	struct rdma_ucm_destroy_id_resp resp;
 
 	if (!group)
 		return ENOENT;
 	if (group->id->channel != call->channel)
 		return EINVAL;
-	answer.events_reported = group->events_reported;
-	leave(group);
-	return ucm_respond(in->response, &answer, sizeof(answer));
+	resp.events_reported = group->events_reported;
+	leave_group(group);
+	return ucm_respond(in->response, &resp, sizeof(resp));
 }

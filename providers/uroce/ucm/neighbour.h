@@ -13,35 +13,35 @@
 struct ucm_path {
 	struct ucm_address source;
 	uint32_t device;
-	unsigned int index; /* GID index of sgid */
+	unsigned int sgid_index; /* GID index of sgid */
 	uint8_t sgid[16], dgid[16];
 };
 
-/* Pending resolution for the id with handle and serial (ucm_id_again()). */
-struct ucm_awaited {
-	struct ucm_awaited *next;
+/* Pending resolution for the id with handle and serial (ucm_id_revalidate()). */
+struct ucm_neigh_wait {
+	struct ucm_neigh_wait *next;
 	uint32_t handle;
 	uint64_t serial;
-	uint64_t until;	 /* deadline, as progress_now() */
-	uint64_t nudged; /* time of the last datagram that triggered a query; 0: none */
-	bool known;
+	uint64_t deadline; /* as progress_now() */
+	uint64_t queried;  /* time of the last datagram that triggered a query; 0: none */
+	bool resolved;
 	struct ucm_address destination;
 	struct ucm_path path;
 	struct neighbour next_hop;
 };
 
 /* Returns true if the link address of the next hop is unknown.  Called without the lock. */
-bool ucm_neighbour_is_missing(const struct ucm_path *path, const struct ucm_address *destination,
-			      struct neighbour *next_hop);
+bool ucm_neigh_is_unresolved(const struct ucm_path *path, const struct ucm_address *destination,
+			     struct neighbour *next_hop);
 /*
- * Takes ownership of awaited, which was malloc'ed, and calls ucm_resolved() later in another
+ * Takes ownership of wait, which was malloc'ed, and calls ucm_complete_resolve() later in another
  * thread.  Called with the lock held; releases it in between.
  */
-void ucm_neighbour_await(struct ucm_awaited *awaited);
-void ucm_neighbours_forked(void);
+void ucm_neigh_resolve_later(struct ucm_neigh_wait *wait);
+void ucm_neigh_forked(void);
 
 struct ucm_id;
 /* Completes a RESOLVE command with status 0 or a negative errno.  Called with the lock held. */
-void ucm_resolved(struct ucm_id *id, const struct ucm_path *path, int status);
+void ucm_complete_resolve(struct ucm_id *id, const struct ucm_path *path, int status);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "orphan.h"
-
 #include <string.h>
 
 #include "cm/mad.h"
+#include "connection.h"
 #include "manager.h"
 
 /*
@@ -13,20 +12,20 @@
 #define PAUSE_FIRST_NS UINT64_C(500000000)
 #define PAUSE_LAST_NS UINT64_C(16000000000)
 
-static uint64_t due = UINT64_MAX, pause_ns;
+static uint64_t next_check = UINT64_MAX, pause_ns;
 
 /* Connections must not change while they are visited, so orphans are collected first. */
 enum { ORPHANS_AT_ONCE = 64 };
 
-struct search {
+struct orphan_search {
 	struct cm_conn_info orphan[ORPHANS_AT_ONCE];
 	unsigned int found;
 };
 
 /* Checks only connections of an address with itself, as most within a host are. */
-static void look_at(void *arg, const struct cm_conn *conn)
+static void collect_orphan(void *arg, const struct cm_conn *conn)
 {
-	struct search *search = arg;
+	struct orphan_search *search = arg;
 	struct cm_conn_info *info = &search->orphan[search->found];
 
 	if (search->found == ORPHANS_AT_ONCE)
@@ -37,7 +36,7 @@ static void look_at(void *arg, const struct cm_conn *conn)
 			 gsi_is_orphan(info->remote_qpn);
 }
 
-static void receive_dreq(const struct cm_conn_info *orphan, uint64_t now)
+static void inject_dreq(const struct cm_conn_info *orphan, uint64_t now)
 {
 	const struct mad dreq = {
 		.attr = MAD_DREQ,
@@ -52,29 +51,29 @@ static void receive_dreq(const struct cm_conn_info *orphan, uint64_t now)
 	cm_receive(ucm_cm(), &orphan->path, bytes, sizeof(bytes), now);
 }
 
-void ucm_orphans_begin(uint64_t now)
+void ucm_orphans_start_checks(uint64_t now)
 {
 	pause_ns = PAUSE_FIRST_NS;
-	due = now + pause_ns;
+	next_check = now + pause_ns;
 }
 
-uint64_t ucm_orphans_next(void)
+uint64_t ucm_orphans_deadline(void)
 {
-	return due;
+	return next_check;
 }
 
-void ucm_orphans_run(uint64_t now)
+void ucm_orphans_check(uint64_t now)
 {
-	struct search search;
+	struct orphan_search search;
 
-	if (now < due)
+	if (now < next_check)
 		return;
 	pause_ns *= 2;
-	due = pause_ns <= PAUSE_LAST_NS ? now + pause_ns : UINT64_MAX;
+	next_check = pause_ns <= PAUSE_LAST_NS ? now + pause_ns : UINT64_MAX;
 	do {
 		search.found = 0;
-		cm_each_conn(ucm_cm(), look_at, &search);
+		cm_each_conn(ucm_cm(), collect_orphan, &search);
 		for (unsigned int i = 0; i < search.found; i++)
-			receive_dreq(&search.orphan[i], now);
+			inject_dreq(&search.orphan[i], now);
 	} while (search.found == ORPHANS_AT_ONCE);
 }

@@ -10,45 +10,45 @@
 #include "event.h"
 
 /* Requests are repeated after 5, 10, 20, 40 and 80 ms. */
-#define FIRST_NS UINT64_C(5000000)
-#define TIMES 5
+#define FIRST_RETRY_NS UINT64_C(5000000)
+#define MAX_RETRIES 5
 
 /*
  * Waiting entries by their number of attempts: all of a queue wait equally long, so the first one
  * is due first.  Most connections never enter a queue.
  */
-static struct queue {
+static struct retry_queue {
 	struct ucm_retry *first, **last; /* last is valid if first is not NULL */
-} queues[TIMES];
+} queues[MAX_RETRIES];
 
-static struct queue *queue_of(const struct ucm_retry *retry)
+static struct retry_queue *get_queue(const struct ucm_retry *retry)
 {
-	return &queues[retry->count - 1];
+	return &queues[retry->attempts - 1];
 }
 
-static void append(struct ucm_retry *retry)
+static void append_retry(struct ucm_retry *retry)
 {
-	struct queue *queue = queue_of(retry);
+	struct retry_queue *retry_queue = get_queue(retry);
 
-	retry->place = queue->first ? queue->last : &queue->first;
+	retry->link = retry_queue->first ? retry_queue->last : &retry_queue->first;
 	retry->next = NULL;
-	*retry->place = retry;
-	queue->last = &retry->next;
+	*retry->link = retry;
+	retry_queue->last = &retry->next;
 }
 
-static void take_out(struct ucm_retry *retry)
+static void remove_retry(struct ucm_retry *retry)
 {
-	if (!retry->place)
+	if (!retry->link)
 		return;
-	*retry->place = retry->next;
+	*retry->link = retry->next;
 	if (retry->next)
-		retry->next->place = retry->place;
+		retry->next->link = retry->link;
 	else
-		queue_of(retry)->last = retry->place;
-	retry->place = NULL;
+		get_queue(retry)->last = retry->link;
+	retry->link = NULL;
 }
 
-void ucm_retry_begin(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+void ucm_retry_prepare(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	struct ucm_retry *retry = calloc(1, sizeof(*retry));
 
@@ -59,55 +59,55 @@ void ucm_retry_begin(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 	id->retry = retry;
 }
 
-bool ucm_retry_later(struct ucm_id *id, uint64_t now)
+bool ucm_retry_schedule(struct ucm_id *id, uint64_t now)
 {
 	struct ucm_retry *retry = id->retry;
 
-	if (!retry || retry->count == TIMES) {
-		ucm_retry_end(id);
+	if (!retry || retry->attempts == MAX_RETRIES) {
+		ucm_retry_cancel(id);
 		return false;
 	}
-	take_out(retry);
-	retry->when = now + (FIRST_NS << retry->count++);
-	append(retry);
+	remove_retry(retry);
+	retry->due = now + (FIRST_RETRY_NS << retry->attempts++);
+	append_retry(retry);
 	return true;
 }
 
-void ucm_retry_end(struct ucm_id *id)
+void ucm_retry_cancel(struct ucm_id *id)
 {
 	if (!id->retry)
 		return;
-	take_out(id->retry);
+	remove_retry(id->retry);
 	free(id->retry);
 	id->retry = NULL;
 }
 
-uint64_t ucm_retries_next(void)
+uint64_t ucm_retries_deadline(void)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (unsigned int i = 0; i < TIMES; i++) {
+	for (unsigned int i = 0; i < MAX_RETRIES; i++) {
 		const struct ucm_retry *first = queues[i].first;
 
-		if (first && first->when < next)
-			next = first->when;
+		if (first && first->due < next)
+			next = first->due;
 	}
 	return next;
 }
 
-static void ask_again(struct ucm_retry *retry)
+static void repeat_request(struct ucm_retry *retry)
 {
-	take_out(retry);
-	ucm_connection_forget(retry->id);
-	if (ucm_connection_make(retry->id) || !ucm_ask(retry->id, &retry->param))
-		ucm_event_tell(retry->id, UCM_EVENT_REJECTED, MAD_REJECT_SERVICE_ID);
+	remove_retry(retry);
+	ucm_connection_destroy(retry->id);
+	if (ucm_connection_create(retry->id) || !ucm_send_request(retry->id, &retry->param))
+		ucm_event_post(retry->id, UCM_EVENT_REJECTED, MAD_REJECT_SERVICE_ID);
 }
 
-void ucm_retries_run(uint64_t now)
+void ucm_retries_send(uint64_t now)
 {
-	for (unsigned int i = 0; i < TIMES; i++) {
-		while (queues[i].first && queues[i].first->when <= now)
-			ask_again(queues[i].first);
+	for (unsigned int i = 0; i < MAX_RETRIES; i++) {
+		while (queues[i].first && queues[i].first->due <= now)
+			repeat_request(queues[i].first);
 	}
 }
 

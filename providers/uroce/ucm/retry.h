@@ -17,25 +17,25 @@ struct ucm_id;
 
 struct ucm_retry {
 	/*
-	 * In a queue while waiting for the next attempt; place is NULL while a request is
+	 * In a queue while waiting for the next attempt; link is NULL while a request is
 	 * outstanding.
 	 */
-	struct ucm_retry *next, **place;
-	uint64_t when;
+	struct ucm_retry *next, **link;
+	uint64_t due;
 	struct ucm_id *id;
-	unsigned int count;
+	unsigned int attempts;
 	struct rdma_ucm_conn_param param;
 };
 
 /* Prepares to repeat the request of id with param.  Without memory it will not be repeated. */
-void ucm_retry_begin(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
+void ucm_retry_prepare(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
 /* The request was rejected for one of these reasons.  Returns true if it will be repeated. */
-bool ucm_retry_later(struct ucm_id *id, uint64_t now);
+bool ucm_retry_schedule(struct ucm_id *id, uint64_t now);
 /* Stops repeating: another reply was received, or id is being destroyed. */
-void ucm_retry_end(struct ucm_id *id);
-/* Returns the time at which ucm_retries_run() must be called, or UINT64_MAX. */
-uint64_t ucm_retries_next(void);
-void ucm_retries_run(uint64_t now);
+void ucm_retry_cancel(struct ucm_id *id);
+/* Returns the time at which ucm_retries_send() must be called, or UINT64_MAX. */
+uint64_t ucm_retries_deadline(void);
+void ucm_retries_send(uint64_t now);
 void ucm_retries_forked(void);
 
 #endif

@@ -14,8 +14,8 @@
  * Converts an address, with port in place of its own; an AF_IB address becomes the IP address of
  * its GID.
  */
-static socklen_t to_socket_address(const struct ucm_address *address, uint16_t port,
-				   struct sockaddr_storage *to)
+static socklen_t put_socket_address(const struct ucm_address *address, uint16_t port,
+				    struct sockaddr_storage *to)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	struct ucm_address ip = *address;
@@ -27,10 +27,10 @@ static socklen_t to_socket_address(const struct ucm_address *address, uint16_t p
 	return (socklen_t)ucm_address_put(&ip, to, sizeof(*to));
 }
 
-static int open_bound(const struct ucm_address *address)
+static int open_bound_socket(const struct ucm_address *address)
 {
 	struct sockaddr_storage to;
-	socklen_t bytes = to_socket_address(address, 0, &to);
+	socklen_t bytes = put_socket_address(address, 0, &to);
 	int error, fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || !bind(fd, (struct sockaddr *)&to, bytes))
@@ -43,7 +43,7 @@ static int open_bound(const struct ucm_address *address)
 
 bool ucm_route_is_local(const struct ucm_address *address)
 {
-	int fd = open_bound(address);
+	int fd = open_bound_socket(address);
 
 	if (fd >= 0)
 		close(fd);
@@ -56,9 +56,9 @@ int ucm_route_source(const struct ucm_address *destination, const struct ucm_add
 		     struct ucm_address *source)
 {
 	struct sockaddr_storage to, from = { 0 };
-	socklen_t bytes = to_socket_address(destination, DISCARD_PORT, &to);
+	socklen_t bytes = put_socket_address(destination, DISCARD_PORT, &to);
 	socklen_t from_bytes = sizeof(from);
-	int error = 0, fd = open_bound(bound);
+	int error = 0, fd = open_bound_socket(bound);
 
 	if (fd < 0)
 		return errno;
@@ -86,8 +86,8 @@ uint32_t ucm_route_mtu(const uint8_t from[16], const uint8_t to[16], uint32_t sc
 
 	memcpy(source.ip, from, sizeof(source.ip));
 	memcpy(destination.ip, to, sizeof(destination.ip));
-	peer_bytes = to_socket_address(&destination, DISCARD_PORT, &peer);
-	fd = open_bound(&source);
+	peer_bytes = put_socket_address(&destination, DISCARD_PORT, &peer);
+	fd = open_bound_socket(&source);
 	if (fd < 0)
 		return 0;
 	if (connect(fd, (struct sockaddr *)&peer, peer_bytes) ||

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "stat.h"
-
+/* Listeners and connections in the snapshot that uroce-stat reads. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "id.h"
 #include "manager.h"
 #include "verbs/device/stat.h"
+#include "way_in.h"
 
 #define NS_PER_MS 1000000
 
@@ -21,11 +21,11 @@ static void write_listener(struct ucm_id *id, void *writer)
 	record = uroce_stat_append(writer, UROCE_ABI_RECORD_LISTENER, sizeof(*record));
 	if (!record)
 		return;
-	snprintf(record->space, sizeof(record->space), "%s", cm_port_space_name(id->space));
+	snprintf(record->space, sizeof(record->space), "%s", cm_port_space_name(id->port_space));
 	memcpy(record->address, id->source.ip, sizeof(record->address));
 	record->port = id->source.port;
 	record->backlog = id->backlog;
-	record->waiting = id->waiting;
+	record->waiting = id->unread_requests;
 }
 
 static void write_connection(void *writer, const struct cm_conn *conn)

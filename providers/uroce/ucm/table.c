@@ -4,19 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool grow(struct ucm_table *table)
+static bool grow_table(struct ucm_table *table)
 {
-	uint32_t places = table->places ? table->places * 2 : 16;
+	uint32_t capacity = table->capacity ? table->capacity * 2 : 16;
 	void **entries;
 
-	if (places > UCM_TABLE_MAX)
+	if (capacity > UCM_TABLE_MAX)
 		return false;
-	entries = realloc(table->entries, places * sizeof(*entries));
+	entries = realloc(table->entries, capacity * sizeof(*entries));
 	if (!entries)
 		return false;
-	memset(entries + table->places, 0, (places - table->places) * sizeof(*entries));
+	memset(entries + table->capacity, 0, (capacity - table->capacity) * sizeof(*entries));
 	table->entries = entries;
-	table->places = places;
+	table->capacity = capacity;
 	return true;
 }
 
@@ -24,9 +24,9 @@ bool ucm_table_add(struct ucm_table *table, void *object, uint32_t *number)
 {
 	uint32_t place = table->free_from;
 
-	while (place < table->places && table->entries[place])
+	while (place < table->capacity && table->entries[place])
 		place++;
-	if (place == table->places && !grow(table))
+	if (place == table->capacity && !grow_table(table))
 		return false;
 	table->entries[place] = object;
 	table->free_from = place + 1;
@@ -36,7 +36,7 @@ bool ucm_table_add(struct ucm_table *table, void *object, uint32_t *number)
 
 void *ucm_table_find(const struct ucm_table *table, uint32_t number)
 {
-	return number < table->places ? table->entries[number] : NULL;
+	return number < table->capacity ? table->entries[number] : NULL;
 }
 
 void ucm_table_remove(struct ucm_table *table, uint32_t number)

@@ -14,7 +14,7 @@
 
 struct ucm_table {
 	void **entries;
-	uint32_t places;    /* number of entries */
+	uint32_t capacity;  /* number of entries */
 	uint32_t free_from; /* all smaller numbers are in use */
 };
 

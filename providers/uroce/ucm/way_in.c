@@ -6,7 +6,6 @@
 #include "channel.h"
 #include "command.h"
 #include "manager.h"
-#include "stat.h"
 #include "verbs/device/stat.h"
 #include "way_in.h"
 
@@ -14,9 +13,9 @@
  * Closes the channel of a descriptor that the application has closed unnoticed, and that was
  * reused.
  */
-static void bury(int fd)
+static void close_reused_fd(int fd)
 {
-	struct ucm_channel *old = ucm_channel_of(fd);
+	struct ucm_channel *old = ucm_channel_find(fd);
 
 	if (!old)
 		return;
@@ -29,25 +28,25 @@ static int open_channel(void)
 	struct ucm_channel *channel;
 	int error;
 
-	ucm_enter();
-	error = ucm_watch();
-	channel = error ? NULL : ucm_channel_open(bury);
+	ucm_api_lock();
+	error = ucm_install_handlers();
+	channel = error ? NULL : ucm_channel_open(close_reused_fd);
 	if (!error && !channel)
 		error = errno;
-	ucm_leave();
+	ucm_api_unlock();
 	if (channel)
 		return channel->fd;
 	errno = error;
 	return -1;
 }
 
-static bool owns(int fd)
+static bool is_channel(int fd)
 {
 	bool ours;
 
-	ucm_enter();
-	ours = ucm_channel_of(fd);
-	ucm_leave();
+	ucm_api_lock();
+	ours = ucm_channel_find(fd);
+	ucm_api_unlock();
 	return ours;
 }
 
@@ -56,9 +55,9 @@ static bool owns(int fd)
  * to eventfds of its own, one of which may have the same number; but only eight bytes, and commands
  * are longer.
  */
-static bool is_for_dead(int fd, size_t length)
+static bool is_for_parent(int fd, size_t length)
 {
-	return length > sizeof(uint64_t) && ucm_channel_is_dead(fd);
+	return length > sizeof(uint64_t) && ucm_channel_is_placeholder(fd);
 }
 
 static bool write_command(int fd, const void *bytes, size_t length, ssize_t *result)
@@ -66,19 +65,19 @@ static bool write_command(int fd, const void *bytes, size_t length, ssize_t *res
 	struct ucm_channel *channel;
 	bool ours = true;
 
-	ucm_enter();
-	channel = ucm_channel_of(fd);
+	ucm_api_lock();
+	channel = ucm_channel_find(fd);
 	if (channel) {
 		ucm_channel_hold(channel);
-		*result = ucm_command(channel, bytes, length);
+		*result = ucm_execute_command(channel, bytes, length);
 		ucm_channel_release(channel);
-	} else if (is_for_dead(fd, length)) {
+	} else if (is_for_parent(fd, length)) {
 		*result = -EBADF;
 	} else {
 		ours = false;
-		ucm_wait_for_end();
+		ucm_block_until_exit();
 	}
-	ucm_leave();
+	ucm_api_unlock();
 	if (ours && *result < 0) {
 		errno = (int)-*result;
 		*result = -1;
@@ -90,26 +89,26 @@ static bool close_channel(int fd)
 {
 	struct ucm_channel *channel;
 
-	ucm_enter();
-	channel = ucm_channel_of(fd);
+	ucm_api_lock();
+	channel = ucm_channel_find(fd);
 	if (channel) {
 		ucm_ids_destroy(channel);
 		ucm_channel_close(channel, true);
 	} else {
-		ucm_channel_forget_dead(fd);
+		ucm_channel_fd_closed(fd);
 	}
-	ucm_leave();
+	ucm_api_unlock();
 	return channel;
 }
 
 const struct uroce_channels ucm_channels = {
 	.open = open_channel,
-	.owns = owns,
+	.owns = is_channel,
 	.write = write_command,
 	.close = close_channel,
 };
 
-__attribute__((constructor)) static void serve(void)
+__attribute__((constructor)) static void register_channels(void)
 {
 	uroce_serve_channels(&ucm_channels);
 	uroce_stat_extend(ucm_stat_write);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Functions that replace the system calls of librdmacm; registered with the drop-in by a
- * constructor.
+ * Functions that a constructor registers: those that replace the system calls of librdmacm with the
+ * drop-in, and the statistics of the layer with verbs/device/stat.h.
  */
 #ifndef UROCE_UCM_WAY_IN_H
 #define UROCE_UCM_WAY_IN_H
@@ -9,5 +9,8 @@
 #include "verbs/way_in.h"
 
 extern const struct uroce_channels ucm_channels;
+
+/* Writes listeners and connections to a snapshot (uroce_stat_extend()).  Takes ucm_lock(). */
+void ucm_stat_write(void *writer);
 
 #endif
