@@ -83,7 +83,7 @@ bool ucm_device_is_gone(uint32_t number)
 	return !uroce_devices_has(number);
 }
 
-static bool is_loopback(struct uroce_device *device, void *arg)
+static bool is_loopback_device(struct uroce_device *device, void *arg)
 {
 	*(uint32_t *)arg = device->netdev.index;
 	return device->netdev.loopback;
@@ -93,10 +93,10 @@ uint32_t ucm_device_loopback(void)
 {
 	uint32_t number;
 
-	if (uroce_devices_find(is_loopback, &number))
+	if (uroce_devices_find(is_loopback_device, &number))
 		return number;
 	uroce_devices_refresh();
-	return uroce_devices_find(is_loopback, &number) ? number : UCM_NO_DEVICE;
+	return uroce_devices_find(is_loopback_device, &number) ? number : UCM_NO_DEVICE;
 }
 
 struct gid_list {
