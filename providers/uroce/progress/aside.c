@@ -19,7 +19,7 @@ static void *do_work(void *arg)
 	return NULL;
 }
 
-/* Caller holds the lock, and no thread is running. */
+/* Joins the thread that ran last.  Caller holds the lock, and no thread is running. */
 static void join_last(struct aside *aside)
 {
 	if (aside->joinable)
@@ -40,7 +40,7 @@ void aside_want(struct aside *aside)
 		aside->joinable = !here;
 	}
 	pthread_mutex_unlock(&aside->lock);
-	/* Where no thread can be had: late is better than never. */
+	/* No thread could be started. */
 	if (here)
 		do_work(aside);
 }

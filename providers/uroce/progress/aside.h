@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Work that a callback in the helper thread (progress_watch()) has come upon, and that may take
- * long, such as opening an address: a thread of its own does it, and ends when there is no more.
+ * Deferred work of callbacks in the progress thread (progress_watch()) that may take long, such as
+ * opening an address: a separate thread does it and ends when there is no more.
  */
 #ifndef UROCE_PROGRESS_ASIDE_H
 #define UROCE_PROGRESS_ASIDE_H
@@ -12,9 +12,9 @@
 struct aside {
 	void (*work)(void); /* constant */
 	pthread_mutex_t lock;
-	bool wanted;   /* the work has to be done, or done again */
-	bool running;  /* a thread looks after that */
-	bool joinable; /* there has been a thread, */
+	bool wanted;   /* work is pending */
+	bool running;  /* a thread is running, or about to run */
+	bool joinable; /* thread must be joined */
 	pthread_t thread;
 };
 
@@ -24,16 +24,16 @@ struct aside {
 	}
 
 /*
- * Let the work be done, from its beginning, some time after this call, and never by two at a time;
- * in this call when no thread can be started.
+ * Schedules the work: it runs from its beginning some time after this call, in one thread at a
+ * time.  Runs it in this call if no thread can be started.
  */
 void aside_want(struct aside *aside);
 /*
- * After return what was wanted before is done.  Waits for the thread, so it is called under no lock
- * that the work takes, nor under one that is held while such a lock is waited for.
+ * Waits until work scheduled before has been done.  Waits for the thread, so the caller must not
+ * hold a lock that the work takes, nor one that is held while waiting for such a lock.
  */
 void aside_finish(struct aside *aside);
-/* In a forked child: the thread is the parent's. */
+/* For a forked child, where the thread does not exist. */
 void aside_forked(struct aside *aside);
 
 #endif

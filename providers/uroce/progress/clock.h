@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Monotonic nanoseconds: the only clock. */
+/* Returns CLOCK_MONOTONIC in nanoseconds, the only clock of uroce. */
 uint64_t progress_now(void);
 
 #endif

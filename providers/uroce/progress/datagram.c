@@ -39,7 +39,10 @@ struct progress_listen *progress_listen_new(void)
 	return calloc(1, sizeof(struct progress_listen));
 }
 
-/* Caller holds route_lock.  How many could be opened; *result is the last failure. */
+/*
+ * Returns the number of addresses that could be opened; *result is the last error.  Caller holds
+ * route_lock.
+ */
 static unsigned int open_all(struct progress *progress, const struct progress_local *local,
 			     unsigned int count, struct link_addr **addr, int *result,
 			     char error[PROGRESS_ERROR_TEXT])
@@ -54,7 +57,7 @@ static unsigned int open_all(struct progress *progress, const struct progress_lo
 			*result = failure;
 			continue;
 		}
-		/* What is shown of the network header is shown as it was. */
+		/* The GRH that is passed to the application contains the traffic class. */
 		link_addr_want_class(addr[opened]);
 		opened++;
 	}
@@ -82,7 +85,9 @@ int progress_listen_set(struct progress *progress, struct progress_listen *liste
 	listen->addr = addr;
 	listen->count = opened;
 	turn_unlock(progress);
-	/* Only now, so that those that stay are not closed in between. */
+	/*
+	 * After the new set is complete, so that addresses in both sets are not closed in between.
+	 */
 	for (unsigned int i = 0; i < old_count; i++)
 		route_close_both(progress, old[i], NULL);
 	pthread_mutex_unlock(&progress->route_lock);

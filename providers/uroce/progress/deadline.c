@@ -24,7 +24,7 @@ void deadline_fini(struct deadline_heap *heap)
 	free(heap->entry);
 }
 
-/* Posters look at it without the lock, to see that there is nothing to do. */
+/* Atomic, since posting threads read it without the lock. */
 static void set_queued(struct progress_qp *qp, uint64_t when)
 {
 	__atomic_store_n(&qp->queued_deadline, when, __ATOMIC_RELAXED);
@@ -40,7 +40,10 @@ static void publish_earliest(struct deadline_heap *heap)
 {
 	uint64_t when = heap->count ? deadline_queued(heap->entry[1]) : ENG_NEVER;
 
-	/* Pairs with the helper, which stores what it waits for and then looks here (helper.c). */
+	/*
+	 * Pairs with the progress thread, which stores its wake-up time and then reads this
+	 * (helper.c).
+	 */
 	atomic_store_explicit(&heap->earliest, when, memory_order_seq_cst);
 }
 

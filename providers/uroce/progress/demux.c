@@ -13,35 +13,35 @@
 #include "wire/packet.h"
 
 #define PKEY_BASE_MASK 0x7fffu
-/* What ECN says of a packet that met congestion. */
+/* ECN codepoint "congestion experienced" */
 #define ECN_CE 3
 
-/* What stays the same for all datagrams of a batch. */
+/* Context of the datagrams of one batch. */
 struct visitor {
 	struct turn *turn;
 	const struct link_batch *batch;
-	const struct progress_group *group; /* NULL: what came to one address */
+	const struct progress_group *group; /* NULL: received by an address */
 	bool forwarded;
-	uint8_t marks; /* WIRE_CE, if routers have marked the batch, else 0 */
-	/* That of the batch, when it has been needed. */
+	uint8_t marks; /* WIRE_CE if switches have marked the batch, else 0 */
+	/* Path of the batch; valid if has_path. */
 	struct wire_path path;
 	bool has_path;
-	const uint8_t *dst; /* address that it came to */
-	/*
-	 * The connected queue pair that the datagram before was for and the path that its peer's
-	 * come by, as far as that is known; else NULL.
-	 */
+	const uint8_t *dst; /* address to which it was sent */
+	/* Connected QP of the previous datagram and the path of its peer's packets, or NULL. */
 	struct progress_qp *qp;
 	const struct wire_path *qp_path;
 	/*
-	 * The IPv4 identification of the next datagram: within one send they count up from 0, or
-	 * from wherever the peer's counter is.
+	 * IPv4 ID expected for the next datagram: within one send it counts up from 0, or from the
+	 * peer's counter.
 	 */
 	uint16_t ip_id;
-	bool first;		       /* the datagram at hand is the batch's first */
-	uint8_t header[ENG_GRH_BYTES]; /* of the datagram at hand, if UD */
+	bool first;		       /* the current datagram is the first of the batch */
+	uint8_t header[ENG_GRH_BYTES]; /* for the current datagram, if UD */
 	struct capture *capture;       /* or NULL */
-	uint64_t came;		       /* for it: what came in one call has one time */
+	/*
+	 * for the capture: all packets of one call share a timestamp
+	 */
+	uint64_t came;
 };
 
 static __attribute__((noinline)) void make_path(struct visitor *visitor)
@@ -84,7 +84,7 @@ static void drop(struct visitor *visitor, enum progress_counter why, const uint8
 		tap_refused(visitor->capture, &datagram, visitor->ip_id, why);
 }
 
-/* Not inlined, so that nothing is made ready for it where there is no capture. */
+/* Not inlined, so that nothing is prepared without a capture. */
 static __attribute__((noinline)) void show(struct visitor *visitor, const uint8_t *bytes,
 					   size_t length)
 {
@@ -93,7 +93,7 @@ static __attribute__((noinline)) void show(struct visitor *visitor, const uint8_
 	tap_received(visitor->capture, &datagram, visitor->ip_id);
 }
 
-/* It goes to a queue pair: the capture sees it before that does. */
+/* Captures a datagram before its QP receives it. */
 static inline void admitted(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	if (__builtin_expect(visitor->capture != NULL, 0))
@@ -117,7 +117,7 @@ static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_pa
 	if (__builtin_expect(qp != NULL, 1))
 		return qp;
 	if (!ours && !visitor->forwarded) {
-		/* The link counts it, also when it is lost. */
+		/* The link counts it, even if forwarding fails. */
 		link_pass_on(visitor->batch, bytes, length);
 		if (visitor->capture)
 			show_forwarded(visitor, bytes, length);
@@ -128,8 +128,9 @@ static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_pa
 }
 
 /*
- * Caller visits qp.  Datagrams may come from anywhere to the addresses of the QP's device.  A QP
- * that is not connected (yet) takes packets from anywhere: its engine is in no state to.
+ * Returns true if the batch may be for qp, which the caller has locked.  Datagram QPs receive from
+ * anywhere on the addresses of their device.  A QP that is not connected passes too: its engine is
+ * in no state to receive.
  */
 static bool is_from_peer(const struct visitor *visitor, const struct progress_qp *qp)
 {
@@ -145,8 +146,9 @@ static bool is_from_peer(const struct visitor *visitor, const struct progress_qp
 }
 
 /*
- * The path of the batch.  Where its packets are known to be from the peer of qp, only the source
- * port can differ from that of earlier ones; what has come twice by a port is worth to be known.
+ * Returns the path of the batch.  If its packets are from the connected peer of qp, only the source
+ * port can differ from that of earlier ones; for a port seen twice the ICRC of the path is
+ * precomputed.
  */
 static const struct wire_path *path_of(struct visitor *visitor, struct progress_qp *qp)
 {
@@ -168,7 +170,7 @@ static inline __attribute__((always_inline)) bool has_right_icrc(struct visitor 
 	case WIRE_ICRC_RIGHT:
 		return true;
 	case WIRE_ICRC_SOLVED:
-		/* In memory a batch is a burst as it was sent: it counts from 0. */
+		/* A batch in shared memory is a burst as it was sent: its IPv4 IDs count from 0. */
 		if (visitor->batch->ring)
 			break;
 		count_in_turn(visitor->turn->progress, PROGRESS_COUNT_ICRC_SOLVED);
@@ -180,8 +182,9 @@ static inline __attribute__((always_inline)) bool has_right_icrc(struct visitor 
 }
 
 /*
- * What identifications show is the sender's socket, so packets that came by another path show
- * nothing; a congestion notification may be made by something else than what makes the others.
+ * Returns true if the IPv4 ID is plausible for this peer.  The IDs characterize the sender's
+ * socket, so packets by another transport do not count, and neither do CNPs, which another device
+ * may have sent.
  */
 static bool has_believable_identification(const struct visitor *visitor, struct progress_qp *qp,
 					  bool ipv6, uint8_t opcode)
@@ -196,7 +199,7 @@ static bool has_believable_identification(const struct visitor *visitor, struct 
 	return identification_believed(&qp->identification, request, visitor->ip_id);
 }
 
-/* Caller visits qp, and knows that the packet is from its peer. */
+/* Checks the ICRC of a packet from the peer of qp, which the caller has locked. */
 static bool is_undamaged(struct visitor *visitor, struct progress_qp *qp,
 			 const struct wire_path *path, uint8_t opcode, const uint8_t *bytes,
 			 size_t length)
@@ -211,7 +214,7 @@ static bool is_undamaged(struct visitor *visitor, struct progress_qp *qp,
 	return false;
 }
 
-/* The only entry of the P_Key table is the default key, as a full member. */
+/* The P_Key table contains only the default key, as a full member. */
 static bool has_right_pkey(const struct wire_packet *packet)
 {
 	return (packet->pkey & PKEY_BASE_MASK) == (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK);
@@ -222,7 +225,7 @@ static bool is_datagram(const struct wire_packet *packet)
 	return (packet->opcode & WIRE_SERVICE_MASK) == WIRE_UD;
 }
 
-/* Caller has checked the ICRC, and so knows the identification. */
+/* Builds the GRH of a datagram.  The caller has checked the ICRC, so that the IPv4 ID is known. */
 static void show_network_header(struct visitor *visitor, struct wire_packet *packet, size_t length)
 {
 	network_header(visitor->header, path_of_batch(visitor), visitor->ip_id, length,
@@ -230,7 +233,7 @@ static void show_network_header(struct visitor *visitor, struct wire_packet *pac
 	packet->network_header = visitor->header;
 }
 
-/* One for a group: to all members; it need not be for any queue pair of its own. */
+/* Passes a datagram for a group to all members; it may be for no QP of its own. */
 static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	const struct progress_group *group = visitor->group;
@@ -261,7 +264,7 @@ static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t
 	}
 }
 
-/* Rule S14: for queue pair 1, which all processes share. */
+/* Receives a packet for QP 1, which all processes share (rule S14). */
 static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *packet,
 			 const uint8_t *bytes, size_t length)
 {
@@ -273,7 +276,9 @@ static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *pack
 	enum gsi_fault fault = gsi_packet_check(packet);
 
 	if (!visitor->forwarded) {
-		/* It came while the broker was away, or where the kernel cannot steer. */
+		/*
+		 * It was received while no broker was running, or the kernel cannot steer packets.
+		 */
 		link_pass_on(visitor->batch, bytes, length);
 	} else if (!progress->gsi || visitor->batch->reason < LINK_MAD_OWN) {
 		drop(visitor, PROGRESS_COUNT_MAD_UNHEARD, bytes, length);
@@ -290,8 +295,8 @@ static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *pack
 }
 
 /*
- * The queue pair that packet is for, which is visited from now on, and the path that it has come
- * by; NULL when it is for none, or goes elsewhere.
+ * Returns the QP of packet, locked, and sets the path of its packets.  Returns NULL if the packet
+ * is not for a QP of this process, or is dropped.
  */
 static inline struct progress_qp *look_up(struct visitor *visitor, const struct wire_packet *packet,
 					  const uint8_t *bytes, size_t length)
@@ -330,7 +335,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_MALFORMED, bytes, length);
 		return;
 	}
-	/* All datagrams of a batch come from one place. */
+	/* All datagrams of a batch are from the same sender. */
 	if (!qp || qp->qpn != packet.dest_qpn || !has_right_pkey(&packet)) {
 		qp = look_up(visitor, &packet, bytes, length);
 		if (!qp)
@@ -342,7 +347,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 		return;
 	}
-	/* A CNP comes from a socket of its own, or of something in between. */
+	/* A CNP is sent from another socket, or by a switch. */
 	if (visitor->first && !visitor->batch->ring && packet.opcode != WIRE_CNP_OPCODE)
 		identification_began(&qp->identification, visitor->ip_id);
 	if (is_datagram(&packet))
@@ -355,7 +360,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	eng_receive(qp->engine, &packet, visitor->turn->now);
 }
 
-/* Walk the datagrams; how many there were. */
+/* Processes the datagrams of the batch and returns their number. */
 static unsigned int admit_all(struct visitor *visitor)
 {
 	const struct link_batch *batch = visitor->batch;
@@ -379,7 +384,7 @@ static unsigned int admit_all(struct visitor *visitor)
 	return count;
 }
 
-/* What is not set here is set before it is read. */
+/* Fields that are not set here are set before they are read. */
 static inline void begin(struct visitor *visitor, struct turn *turn, const struct link_batch *batch,
 			 const uint8_t dst[16])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The rx demux (rule S14): what a received datagram has to pass before an engine sees it.  The
- * cheap checks come first, the ICRC last; what fails is dropped and counted.
+ * The receive demultiplexer (rule S14): the checks of a received datagram before an engine receives
+ * it.  Cheap checks come first, the ICRC last; packets that fail are dropped and counted.
  */
 #ifndef UROCE_PROGRESS_DEMUX_H
 #define UROCE_PROGRESS_DEMUX_H
@@ -9,14 +9,15 @@
 #include "turn.h"
 
 /*
- * Walk the datagrams of batch: hand those of this process to their QPs, which are scheduled, and
- * those of other slots (steering goes by the first of a batch) to their owners, unless batch has
- * been forwarded to us itself.  How many datagrams there were.
+ * Processes the datagrams of batch: passes those of this process to their QPs, which are scheduled,
+ * and forwards those of other slots to their owners, unless forwarded is set, that is, batch has
+ * itself been forwarded to us.  (The kernel steers a batch by its first datagram.)  Returns the
+ * number of datagrams.
  */
 unsigned int demux_batch(struct turn *turn, const struct link_batch *batch, bool forwarded);
 
 struct progress_group;
-/* The same for what has come to a multicast group: each datagram is for all its members. */
+/* Processes a batch received from a multicast group: passes each datagram to all members. */
 unsigned int demux_group(struct turn *turn, const struct link_batch *batch,
 			 const struct progress_group *group);
 

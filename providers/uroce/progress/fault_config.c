@@ -6,10 +6,10 @@
 #include <string.h>
 
 #define VARIABLE "UROCE_FAULT"
-/* So much of a wrong part is shown. */
+/* Maximum length of the invalid part in a message. */
 #define SHOWN_BYTES 60
 
-/* Digits before and after the point; more would not fit the arithmetic. */
+/* Maximum number of digits before and after the point; more would overflow. */
 #define MAX_DIGITS 18
 
 enum part {
@@ -37,7 +37,7 @@ static bool equal(struct text text, const char *name)
 	return text.length == strlen(name) && !memcmp(text.bytes, name, text.length);
 }
 
-/* Digits from the front of *text as a number; false when there are too many. */
+/* Parses digits from the front of *text; returns false if there are too many. */
 static bool take_digits(struct text *text, uint64_t *value, unsigned int *digits)
 {
 	*value = 0;
@@ -52,8 +52,8 @@ static bool take_digits(struct text *text, uint64_t *value, unsigned int *digits
 }
 
 /*
- * An unsigned decimal number from the front of *text.  Not by strtod(), which takes signs, blanks,
- * NaN, hexadecimal numbers, and another point in other locales.
+ * Parses an unsigned decimal number from the front of *text.  Not strtod(), which accepts signs,
+ * blanks, NaN and hexadecimal numbers, and depends on the locale.
  */
 static bool take_decimal(struct text *text, double *value)
 {
@@ -184,7 +184,7 @@ int fault_parse(const char *text, struct fault_config *config, char error[PROGRE
 		const char *problem = parse_part(part, &seen, &parsed);
 
 		if (problem) {
-			/* An empty part shows nothing: then show where it is. */
+			/* An empty part shows nothing: show the whole text. */
 			complain(part.length ? part : (struct text){ text, strlen(text) }, problem,
 				 error);
 			return -EINVAL;
@@ -197,7 +197,7 @@ int fault_parse(const char *text, struct fault_config *config, char error[PROGRE
 	return 0;
 }
 
-/* One of many independent random numbers of (seed, n): a mixing function of 64 bits. */
+/* Returns one of many independent random numbers of (seed, n): a mixing function of 64 bits. */
 static uint64_t draw(uint64_t seed, uint64_t n, unsigned int kind)
 {
 	uint64_t x = seed * UINT64_C(0xd1342543de82ef95) + n * 8 + kind;
@@ -214,7 +214,7 @@ static uint64_t draw(uint64_t seed, uint64_t n, unsigned int kind)
 static bool happens(const struct fault_config *config, uint64_t n, enum part kind,
 		    double probability)
 {
-	/* 53 bits are what a double holds; the result is below 1, so 1 is always. */
+	/* A double holds 53 bits; the result is below 1, so probability 1 always happens. */
 	return (double)(draw(config->seed, n, kind) >> 11) * 0x1p-53 < probability;
 }
 

@@ -9,15 +9,18 @@
 
 #include "engine/base/types.h"
 
-/* Pieces that a call takes; a packet that has more of them is copied. */
+/* Maximum number of pieces of a send call; with more, the packet is copied. */
 #define PIECES 256
 
-/* Packets that leave in one call, later: all have segment bytes, the last one perhaps fewer. */
+/*
+ * Packets to be sent later in one call; all have segment bytes, except the last, which may be
+ * shorter.
+ */
 struct waiting {
 	struct waiting *next;
 	struct fault_path path;
 	uint64_t due;
-	unsigned int passed; /* how many packets still have to pass by, in the list of held ones */
+	unsigned int passed; /* reordering: number of packets that must still pass this one */
 	uint32_t packets;
 	uint32_t segment;
 	uint32_t length;
@@ -33,17 +36,17 @@ struct fault_injector {
 	struct fault_config config;
 	struct fault_sink sink;
 	pthread_mutex_t lock;
-	uint64_t n;	   /* packets that have come so far */
-	struct queue held; /* reordered */
-	struct queue late; /* delayed; all for the same time, so in the order of their due times */
+	uint64_t n;	   /* number of packets so far */
+	struct queue held; /* for reordering */
+	struct queue late; /* delayed; all by the same time, so in the order of their due times */
 	unsigned int waiting;
 	atomic_uint_fast64_t deadline;
 	struct iovec iov[PIECES];
-	uint8_t packet[LINK_MAX_BYTES]; /* the one that is corrupted */
-	uint8_t bytes[LINK_MAX_BYTES];	/* what leaves otherwise than it stands in the burst */
+	uint8_t packet[LINK_MAX_BYTES]; /* buffer for the packet being corrupted */
+	uint8_t bytes[LINK_MAX_BYTES];	/* buffer for packets that differ from the burst */
 };
 
-/* Neighbours in a burst that nothing happens to: packets [from, end). */
+/* Consecutive packets [from, end) of a burst without faults. */
 struct stretch {
 	const struct eng_burst *burst;
 	struct fault_path path;
@@ -76,7 +79,7 @@ static void append(struct queue *queue, struct waiting *packet)
 	queue->end = &packet->next;
 }
 
-/* Take out what *from points at. */
+/* Unlinks and returns the element to which *from points. */
 static struct waiting *unlink_at(struct queue *queue, struct waiting **from)
 {
 	struct waiting *packet = *from;
@@ -131,8 +134,8 @@ static uint32_t stretch_bytes(const struct stretch *stretch)
 }
 
 /*
- * Pieces of the burst from byte start on, length bytes, into iov or copied to bytes.  Their number,
- * or 0 when there are more than iov holds.
+ * Collects length bytes of the burst from byte start on, as pieces in iov, or as a copy if bytes is
+ * not NULL.  Returns the number of pieces, or 0 if iov is too small.
  */
 static unsigned int gather(const struct eng_burst *burst, uint32_t start, uint32_t length,
 			   struct iovec iov[PIECES], uint8_t *bytes)
@@ -161,8 +164,8 @@ static unsigned int gather(const struct eng_burst *burst, uint32_t start, uint32
 }
 
 /*
- * A stretch as it leaves in a call of its own: where a packet has another place in its call than in
- * the burst, it has another IPv4 identification, and so another ICRC.
+ * Copies packets as they are sent in a call of their own: a packet whose index in the call differs
+ * from that in the burst has another IPv4 ID, and so another ICRC.
  */
 static void copy_out(const struct stretch *stretch, uint8_t *to)
 {
@@ -178,7 +181,7 @@ static void copy_out(const struct stretch *stretch, uint8_t *to)
 			      packet_start(burst, i + 1) - packet_start(burst, i));
 }
 
-/* All packets of the stretch. */
+/* Drops all packets of the stretch. */
 static void lose(struct fault_injector *injector, struct stretch stretch)
 {
 	count(injector, PROGRESS_COUNT_FAULT_DROPPED, stretch.end - stretch.from);
@@ -190,7 +193,10 @@ static void lose(struct fault_injector *injector, struct stretch stretch)
 	}
 }
 
-/* As much of it as there is room for; the rest is lost.  NULL: all of it. */
+/*
+ * Stores as many packets as there is room for, and drops the others.  Returns NULL if all are
+ * dropped.
+ */
 static struct waiting *keep(struct fault_injector *injector, struct queue *queue,
 			    struct stretch stretch, uint64_t due)
 {
@@ -224,7 +230,7 @@ static struct waiting *keep(struct fault_injector *injector, struct queue *queue
 	return kept;
 }
 
-/* A stretch is past the reordering: it leaves now, or after the delay. */
+/* Sends packets after the reordering stage: now, or after the delay. */
 static void leave(struct fault_injector *injector, const struct stretch *stretch)
 {
 	const struct eng_burst *burst = stretch->burst;
@@ -238,7 +244,7 @@ static void leave(struct fault_injector *injector, const struct stretch *stretch
 		keep(injector, &injector->late, *stretch, stretch->now + injector->config.delay_ns);
 		return;
 	}
-	/* At the front of the burst packets are right as they stand. */
+	/* Packets at the front of the burst need no other ICRC. */
 	if (stretch->from == 0)
 		pieces = gather(burst, 0, stretch_bytes(stretch), injector->iov, NULL);
 	if (pieces > 0) {
@@ -251,7 +257,7 @@ static void leave(struct fault_injector *injector, const struct stretch *stretch
 		   burst->segment);
 }
 
-/* What was kept leaves, out of whichever queue. */
+/* Sends stored packets from either queue. */
 static void leave_late(struct fault_injector *injector, struct queue *queue, struct waiting **from)
 {
 	const struct waiting *packet = *from;
@@ -261,7 +267,7 @@ static void leave_late(struct fault_injector *injector, struct queue *queue, str
 	discard(injector, queue, from);
 }
 
-/* What was held has been passed by: it leaves, or the delay begins. */
+/* Releases a held packet: sends it, or starts its delay. */
 static void leave_held(struct fault_injector *injector, struct waiting **from, uint64_t now)
 {
 	struct waiting *packet;
@@ -276,14 +282,17 @@ static void leave_held(struct fault_injector *injector, struct waiting **from, u
 	append(&injector->late, packet);
 }
 
-/* What has been undisturbed so far goes, and the next stretch begins behind it. */
+/* Sends the packets collected so far and starts a new stretch after them. */
 static void leave_calm(struct fault_injector *injector, struct stretch *calm)
 {
 	leave(injector, calm);
 	calm->from = calm->end;
 }
 
-/* A packet, calm's last or one behind it, has gone: those that waited for it follow. */
+/*
+ * Accounts for a packet that has passed (the last one of calm, or one that was sent), and releases
+ * held packets that waited for it.
+ */
 static void pass_held(struct fault_injector *injector, struct stretch *calm)
 {
 	struct waiting **from = &injector->held.first;
@@ -298,7 +307,7 @@ static void pass_held(struct fault_injector *injector, struct stretch *calm)
 	}
 }
 
-/* One packet of its own, which all that precedes it has left ahead of. */
+/* Applies the faults to one packet; the packets before it have been sent. */
 static void meet_fate(struct fault_injector *injector, struct stretch one, struct fault_fate fate,
 		      struct stretch *calm)
 {
@@ -419,7 +428,7 @@ static void flush_in(struct fault_injector *injector, struct queue *queue, struc
 void fault_flush(struct fault_injector *injector, struct link_peer *peer)
 {
 	pthread_mutex_lock(&injector->lock);
-	/* What is late has been on its way for longer. */
+	/* Delayed packets are older than held ones. */
 	flush_in(injector, &injector->late, peer);
 	flush_in(injector, &injector->held, peer);
 	set_deadline(injector);

@@ -8,7 +8,7 @@
 #include "datagram.h"
 #include "turn.h"
 
-/* Caller holds route_lock, so that the list stays as it is. */
+/* Caller holds route_lock, which keeps the list unchanged. */
 static struct progress_group *find_group(struct progress *progress, const uint8_t gid[16],
 					 uint32_t interface)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Multicast groups and the queue pairs in them.
- */
+/* Multicast groups and their member QPs. */
 #ifndef UROCE_PROGRESS_GROUP_H
 #define UROCE_PROGRESS_GROUP_H
 

@@ -15,11 +15,11 @@
 #include "route.h"
 #include "turn.h"
 
-/* The instance is made and ended under it. */
+/* Serializes creation and destruction of the instance. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
-/* One address at a time is opened or closed. */
+/* Serializes opening and closing of addresses. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Written under instance_lock. */
+/* Changed under instance_lock. */
 static struct gsi *instance;
 
 static const char *const for_names[] = {
@@ -57,7 +57,7 @@ void gsi_deadline(struct gsi *gsi, uint64_t when)
 	pthread_mutex_unlock(&gsi->lock);
 }
 
-/* Returns true if the caller's deadline is over; it has none then. */
+/* Returns true if the deadline has passed, and resets it. */
 static bool take_deadline(struct gsi *gsi, uint64_t now)
 {
 	bool due;
@@ -70,7 +70,7 @@ static bool take_deadline(struct gsi *gsi, uint64_t now)
 	return due;
 }
 
-/* The callback of the watch, in the helper thread. */
+/* Callback of the watch; runs in the progress thread. */
 static void serve(void *arg)
 {
 	struct gsi *gsi = arg;
@@ -214,7 +214,7 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 	return gsi;
 }
 
-/* Caller holds instance_lock.  The rx demux sees it, or does no more. */
+/* Sets or clears the instance that the receive demultiplexer uses.  Caller holds instance_lock. */
 static void publish(struct progress *progress, struct gsi *gsi)
 {
 	instance = gsi;
@@ -224,7 +224,7 @@ static void publish(struct progress *progress, struct gsi *gsi)
 	atomic_store(&progress->gsi_wakeup.fd, gsi ? gsi->watch_fd : -1);
 }
 
-/* MADs come from the moment that the broker knows of the instance. */
+/* MADs arrive as soon as the broker knows of the instance. */
 static int start_instance(struct gsi *gsi)
 {
 	struct progress *progress = gsi->progress;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The insides of struct gsi.  Only gsi*.c include it.
+ * Private part of struct gsi, for gsi*.c only.
  *
- * Locks: gsi.lock is never held where a turn is made or waited for; those of the link and of the
- * fault injector are inside of it; gsi.queue_lock is innermost, since the rx demux takes it
- * inside a turn.  No callback is called under any of them.
+ * Locks: gsi.lock is never held while a cycle is run or waited for; the locks of the link and of
+ * the fault injector are inside it; gsi.queue_lock is innermost, since the receive demultiplexer
+ * takes it during a cycle.  Callbacks are called with none of them held.
  */
 #ifndef UROCE_PROGRESS_GSI_INTERNAL_H
 #define UROCE_PROGRESS_GSI_INTERNAL_H
@@ -15,7 +15,7 @@
 #include "instance.h"
 
 enum {
-	/* Paths to other hosts that are kept open. */
+	/* Number of paths to other hosts that are kept open. */
 	GSI_PEERS = 64,
 };
 
@@ -27,25 +27,27 @@ struct gsi_address {
 	uint32_t scope_id;
 };
 
-/* ---- a path to another host (gsi_send.c) ---- */
+/* ---- paths to other hosts (gsi_send.c) ---- */
 
 struct gsi_peer {
-	struct gsi_address *address; /* NULL: empty */
+	struct gsi_address *address; /* NULL: unused */
 	uint8_t dgid[16];
 	uint32_t scope_id;
 	uint8_t traffic_class;
-	uint64_t used; /* the gsi's count of sends then */
+	uint64_t used; /* value of gsi.sends at the last use */
 	struct eng_path path;
 };
 
-/* ---- events of queue pairs (gsi_news.c) ---- */
+/* ---- events of QPs (gsi_news.c) ---- */
 
-/* Number of events that wait at most; where it is a first request, the RTU has to come then. */
+/*
+ * Maximum number of events that wait; if a first request is dropped, the RTU must arrive instead.
+ */
 #define GSI_NEWS_MAX 128
 
 struct gsi_news {
 	uint32_t qpn;
-	bool credits_hidden; /* else its first request has come */
+	bool credits_hidden; /* false: the first request has been received */
 };
 
 /* ---- last messages (gsi_last.c) ---- */
@@ -53,9 +55,9 @@ struct gsi_news {
 struct uroce_abi_last_message;
 
 struct gsi_last {
-	int fd; /* the memory file; -1: there is none */
+	int fd; /* memory file; -1: none */
 	struct uroce_abi_last_message *entry;
-	/* The numbers of free entries: the last one is used next. */
+	/* stack of the numbers of free entries */
 	uint16_t free[GSI_LAST_MESSAGES];
 	unsigned int free_count;
 };
@@ -63,32 +65,32 @@ struct gsi_last {
 struct gsi {
 	struct progress *progress;
 	struct gsi_hooks hooks;
-	unsigned int users; /* under the lock in gsi.c */
-	int watch_fd;	    /* names the watch of the helper thread; never readable */
+	unsigned int users; /* references; under the lock in gsi.c */
+	int watch_fd;	    /* identifies the watch of the progress thread; never readable */
 
 	pthread_mutex_t lock;
 	struct gsi_address *addresses;
 	struct gsi_peer peer[GSI_PEERS];
 	uint64_t sends;
 	uint32_t psn;
-	uint64_t deadline;	     /* the caller's */
-	unsigned int broker_changes; /* that hooks.broker_changed was called for */
+	uint64_t deadline;	     /* set by the caller */
+	unsigned int broker_changes; /* number reported to hooks.broker_changed */
 	struct gsi_last last;
 
 	pthread_mutex_t queue_lock;
-	struct gsi_mad *queue; /* GSI_QUEUE_MAX, a ring */
+	struct gsi_mad *queue; /* ring of GSI_QUEUE_MAX entries */
 	unsigned int queue_first, queue_count;
-	/* Of queue pairs; under queue_lock. */
+	/* Events of QPs; under queue_lock. */
 	struct gsi_news news[GSI_NEWS_MAX];
 	unsigned int news_count;
 };
 
-/* gsi_queue.c.  In the helper thread, without locks: the callbacks for what is queued. */
+/* gsi_queue.c: calls the callbacks for queued MADs.  In the progress thread, without locks. */
 void gsi_queue_deliver(struct gsi *gsi);
-/* By a thread that makes a turn: the helper, if it is not that one, has to come. */
+/* Makes the progress thread run the watch callback soon.  Caller runs the cycle. */
 void gsi_want_service_in_turn(struct progress *progress);
 
-/* gsi_news.c: the callbacks for what has happened to queue pairs, without locks. */
+/* gsi_news.c: calls the callbacks for events of QPs, without locks. */
 void gsi_tell_news(struct gsi *gsi);
 
 /* Caller holds lock. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The last messages of this process: the broker sends them when the process has ended without
- * having sent them itself, so that peers learn of the end of their connections.  They stand in a
- * memory file that the broker has too, so storing one needs no system call.
+ * Last messages of this process: MADs that the broker sends if the process ends without having sent
+ * them, so that peers notice the end of their connections.  They are stored in a memory file that
+ * is shared with the broker, so that storing one needs no system call.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * What queue pairs of this process hear that the connection manager has to know.
- */
+/* Reports events of QPs of this process to the connection manager. */
 #include <string.h>
 
 #include "gsi_internal.h"
 
-/* As soon as a MAD that has come: it may be in the same batch. */
+/* Queues the event during the cycle, like a MAD: both may be in the same batch. */
 void gsi_queue_pair_event(struct progress *progress, uint32_t qpn, enum eng_event event)
 {
 	const struct gsi_news news = { qpn, event == ENG_EVENT_CREDITS_HIDDEN };
@@ -33,7 +31,10 @@ static void tell_one(struct gsi *gsi, const struct gsi_news *news)
 		count_anywhere(gsi->progress, PROGRESS_COUNT_CREDITS_MISSED);
 }
 
-/* After the MADs: as a rule the peer has said before that it is ready. */
+/*
+ * Called after the MADs have been delivered, since the peer has usually sent its RTU before its
+ * first request.
+ */
 void gsi_tell_news(struct gsi *gsi)
 {
 	struct gsi_news news[GSI_NEWS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Ports of port spaces: the broker has them.  A struct gsi_port is a struct link_port. */
+/* Ports of port spaces, which the broker assigns.  A struct gsi_port is a struct link_port. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What has come for queue pair 1: the turn queues it, the helper thread hands it out. */
+/* Queue of MADs received for QP 1: the cycle adds them, the progress thread delivers them. */
 #include <string.h>
 
 #include "gsi_internal.h"
@@ -7,7 +7,7 @@
 #include "wire/packet.h"
 
 enum {
-	/* Then others have the helper's attention. */
+	/* Maximum number of deliveries before the progress thread does other work. */
 	DELIVERIES_MAX = 256,
 };
 
@@ -16,7 +16,7 @@ static void want_service(struct progress *progress)
 	atomic_store_explicit(&progress->gsi_wakeup.work, true, memory_order_release);
 }
 
-/* In a turn.  The helper looks after its own turns. */
+/* During a cycle.  The progress thread checks the flag after its own cycles. */
 void gsi_want_service_in_turn(struct progress *progress)
 {
 	want_service(progress);

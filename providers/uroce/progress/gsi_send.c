@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * MADs out, and the paths to other hosts that are kept for them.
- */
+/* Sends MADs, and caches the paths to other hosts for them. */
 #include <errno.h>
 #include <string.h>
 
@@ -42,7 +40,7 @@ static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address 
 	return 0;
 }
 
-/* The path there, or in the place of the one that has not been used for longest, a new one. */
+/* Finds the path, or opens it in place of the least recently used one. */
 static int get_peer(struct gsi *gsi, struct gsi_address *address, const struct gsi_path *path,
 		    struct gsi_peer **result)
 {
@@ -96,7 +94,7 @@ static int send_packet(struct progress *progress, const struct eng_path *path,
 	return error;
 }
 
-/* Of a link-local address there may be one on each of several interfaces. */
+/* A link-local address may exist on several interfaces. */
 static struct gsi_address *find_source(struct gsi *gsi, const struct gsi_path *path)
 {
 	struct gsi_address *address = gsi_address_find(gsi, path->sgid, path->scope_id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the rest of this folder does for queue pair 1: the rx demux hands in what has come, the
- * helper thread looks after it, fork() lets it be.
+ * Interface of QP 1 to the rest of this directory: the receive demultiplexer passes it packets, the
+ * progress thread calls its watch, and fork() locks and resets it.
  */
 #ifndef UROCE_PROGRESS_GSI_SERVICE_H
 #define UROCE_PROGRESS_GSI_SERVICE_H
@@ -11,14 +11,14 @@
 struct wire_packet;
 
 /*
- * A packet for queue pair 1 that has passed all checks of the rx demux and gsi_packet_check().
- * Caller makes the turn, and progress->gsi is not NULL.
+ * Receives a packet for QP 1 that has passed all checks of the receive demultiplexer and
+ * gsi_packet_check().  Caller runs the cycle, and progress->gsi is not NULL.
  */
 void gsi_admit(struct progress *progress, const struct wire_packet *packet,
 	       const struct link_batch *batch, uint64_t now);
 
 /*
- * Returns true if queue pair 1 is used and has something to do that no descriptor shows: then call
+ * Returns true if QP 1 is in use and has work that no descriptor reports: the caller must then call
  * the watch of gsi_wakeup.fd.
  */
 static inline bool gsi_has_work(const struct progress *progress)
@@ -32,7 +32,7 @@ static inline uint64_t gsi_next_deadline(const struct progress *progress)
 	return atomic_load_explicit(&progress->gsi_wakeup.deadline, memory_order_seq_cst);
 }
 
-/* As progress_fork_*(). */
+/* Handlers for progress_fork_*(). */
 void gsi_fork_prepare(void);
 void gsi_fork_parent(void);
 void gsi_fork_child(void);

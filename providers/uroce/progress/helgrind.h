@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What valgrind's helgrind is told: it knows locks, but not C11 atomics, and on x86 it takes their
+ * Annotations for valgrind's helgrind, which knows locks but not C11 atomics: on x86 it takes their
  * loads and stores for those of plain variables.
  *
- * The request is a few instructions without effect outside valgrind, so it belongs where a variable
- * is made, never on the way of a message.  With it helgrind leaves the variable alone until its
- * memory is freed; the thread sanitizer, which does know atomics, still judges it.
+ * The annotation executes a few instructions without effect outside valgrind, so it must be placed
+ * where a variable is initialized, never on the data path.  Helgrind then ignores the variable
+ * until its memory is freed; the thread sanitizer, which understands atomics, still checks it.
  */
 #ifndef UROCE_PROGRESS_HELGRIND_H
 #define UROCE_PROGRESS_HELGRIND_H
@@ -16,7 +16,10 @@
 #endif
 #endif
 
-/* The variable (or array) is atomic, or in the care of one that is: the comment there says how. */
+/*
+ * Declares that a variable or array is atomic, or protected by an atomic one as its comment
+ * explains.
+ */
 #ifdef VALGRIND_HG_DISABLE_CHECKING
 #define HELGRIND_IS_ATOMIC(variable) VALGRIND_HG_DISABLE_CHECKING(&(variable), sizeof(variable))
 #else

@@ -13,54 +13,39 @@
 #include "turn.h"
 #include "link/thread.h"
 
-/* Deadlines go down to 10 us (RNR timers); the default slack of 50 us would double them. */
+/* Deadlines may be as short as 10 us (RNR timers); the default timer slack is 50 us. */
 #define TIMER_SLACK_NS 1000
-/* A full socket is looked at again after this time. */
+/* Time after which sending is retried if a socket buffer was full. */
 #define RETRY_NS 50000
 /*
- * To sleep and be woken takes some 30 us: for so long the helper looks for the next datagram.
- * ibv_rc_pingpong -e takes 9.4 us with it and 48 us without, nine turns each on an idle machine.
+ * Sleeping and being woken takes about 30 us: how long the thread checks for the next datagram
+ * before it sleeps.
  */
 #define SPIN_NS 50000
-/* It looks at the other descriptors at least this often. */
+/* Maximum time between two checks of the other descriptors. */
 #define SPIN_MAX_NS PROGRESS_TICK_NS
 /*
- * sched_yield() took this long: another thread is ready to run on the core.  It may be one that
- * spins on memory until the datagram comes that the helper then does not get to read, for a time
- * slice of milliseconds.  So there is no spinning for a while, longer each time.  Beside three
- * threads that compute, on two processors, ibv_rc_pingpong -e takes 0.12 ms with it and 1.3 ms
- * without (medians of five).
- *
- * To find out which thread it is, so as to spin on beside one of another process, took two system
- * calls for each spin and five more for each slow yield, and was no gain: on two processors with a
- * load of 13 (ibv_rc_pingpong -e, six turns each) the median was 477 us for an iteration with it
- * and 172 us without, and the processor time of a side 0.53 s and 0.16 s.
+ * A sched_yield() that takes longer has found another thread that is ready to run on the CPU. That
+ * thread may spin on memory until the datagram arrives, which the progress thread cannot read for a
+ * time slice of milliseconds.  So the progress thread does not spin for a while, longer each time.
+ * Finding out which thread runs costs seven system calls and did not help.
  */
 #define YIELD_SLOW_NS 300000 /* a thread that was woken for an event computes for less */
-/*
- * In one scheduling group, as a container is, it is 0.17 ms with these pauses and 1.7 ms without;
- * 1 or 100 ms at first, and 100 ms at most, are as good (medians of five and of two).
- */
+/* Bounds of the pauses without spinning; the exact values matter little. */
 #define SPIN_PAUSE_MIN_NS UINT64_C(10000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
-/*
- * Each look that has found something makes the next pause shorter by this part.  Where four threads
- * compute for a second, and from then on three of them for 6 ms in each 300, ibv_rc_pingpong -e
- * takes 20 us with it and 62 us without (150,000 times, medians of four).
- */
+/* Each successful check shortens the next pause by this fraction. */
 #define SPIN_REWARD 64
 
 /*
- * When polls have stopped and a datagram has come meanwhile, it has waited for the tick: the
- * application spins on memory between its polls.  Then the interval is halved; each tick that
- * finds polls going on makes it longer by this part again.  Two processes that WRITE to each other,
- * poll for their completion and then spin on the answer take 32 us for there and back with it and
- * 47 us without, through shared memory 8 us and 36 us (medians of five).
+ * If polls have stopped and a datagram has arrived, it has waited for the tick: the application
+ * spins on memory between its polls.  Then the interval is halved; each tick that finds polls
+ * continuing extends it by this fraction.
  */
 #define TICK_MIN_NS (PROGRESS_TICK_NS / 16)
 #define TICK_GROWTH 16
 
-/* What has come for queue pair 1, and what is due there. */
+/* Runs the watch callback of QP 1 if a MAD has arrived or its deadline has passed. */
 static void serve_gsi(struct progress *progress)
 {
 	int fd = atomic_load_explicit(&progress->gsi_wakeup.fd, memory_order_acquire);
@@ -78,7 +63,7 @@ static void take_deliveries(struct progress *progress)
 	turn_unlock(progress);
 }
 
-/* A turn, but not against a poller. */
+/* Runs a cycle unless another thread holds turn_lock. */
 static enum turn_result try_turn(struct progress *progress)
 {
 	enum turn_result result = TURN_IDLE;
@@ -95,7 +80,7 @@ static void turn_meanwhile(void *progress)
 	try_turn(progress);
 }
 
-/* True when a local address has something to read. */
+/* Returns true if a local address has something to receive. */
 static bool handle(struct progress *progress, const struct epoll_event *events, int count)
 {
 	bool readable = false;
@@ -132,10 +117,9 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 }
 
 /*
- * The helper does not ask a poller to leave the turn to it, as turn_lock() does: a poller that
- * holds the lock does all that the helper would.  On a processor that both share with a program
- * that computes, the poller would leave it undone while the helper waits for the processor:
- * MPI_Fetch_and_op over UCX takes 116 to 122 us so, and 58 to 82 us without (medians, by turns).
+ * Unlike turn_lock(), does not make pollers leave the lock to this thread: a poller that holds the
+ * lock does everything that the progress thread would.  On a CPU that both share with a program
+ * that computes, nobody would do the work while the progress thread waits for the CPU.
  */
 static enum turn_result make_turn(struct progress *progress)
 {
@@ -147,7 +131,7 @@ static enum turn_result make_turn(struct progress *progress)
 	return result;
 }
 
-/* See YIELD_SLOW_NS. */
+/* Starts a pause without spinning (YIELD_SLOW_NS). */
 static void note_slow_yield(struct helper *helper, uint64_t now)
 {
 	helper->spin_pause = helper->spin_pause ? 2 * helper->spin_pause : SPIN_PAUSE_MIN_NS;
@@ -157,8 +141,8 @@ static void note_slow_yield(struct helper *helper, uint64_t now)
 }
 
 /*
- * Something has come: look for what comes next.  What the last turn was, TURN_WORKED when it would
- * be worth to go on.
+ * Checks for further packets after a cycle that had work.  Returns the result of the last cycle, or
+ * TURN_WORKED if another one should follow at once.
  */
 static enum turn_result spin(struct progress *progress)
 {
@@ -197,7 +181,7 @@ static uint64_t next_deadline(struct progress *progress)
 	return deadline;
 }
 
-/* Let shared memory wake the helper; true when there is something in it already. */
+/* Requests wake-ups from shared memory; returns true if it already contains something. */
 static bool await_memory(struct progress *progress)
 {
 	bool readable = false;
@@ -217,15 +201,15 @@ static void stop_awaiting_memory(struct progress *progress)
 	pthread_mutex_unlock(&progress->wakeup.lock);
 }
 
-/* How long an armed helper may sleep. */
+/* Returns how long the thread may sleep while armed. */
 static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 {
 	uint64_t until = next_deadline(progress), now;
 
 	/*
-	 * Store what is waited for, then look again: a thread that queues an earlier deadline, or
-	 * schedules a QP, does it in the other order, so that one of the two sees the other (as do
-	 * arming and stopping, by the eventfd).
+	 * Store the wake-up time, then check again: a thread that queues an earlier deadline, or
+	 * schedules a QP, does so in the opposite order, so that at least one of the two notices
+	 * the other.  (Arming and stopping use the eventfd.)
 	 */
 	atomic_store_explicit(&progress->wakeup.sleeps_until, until, memory_order_seq_cst);
 	if (last == TURN_WORKED || !wakeup_armed_flag(&progress->wakeup) ||
@@ -234,8 +218,7 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	if (transmit_is_scheduled(progress))
 		return last == TURN_BLOCKED ? RETRY_NS : 0;
 	now = progress_now();
-	/* The room that QPs wait for in the share queue may come without a packet: the end of a QP.
-	 */
+	/* Room in the in-flight budget may also come without a packet, when a QP is removed. */
 	if (share_queue_waits(&progress->share_queue) && until > now + PROGRESS_TICK_NS)
 		until = now + PROGRESS_TICK_NS;
 	if (until == ENG_NEVER)
@@ -258,7 +241,7 @@ static void round_armed(struct progress *progress)
 	handle(progress, events, count);
 }
 
-/* Polls have stopped. */
+/* Takes over when polls have stopped. */
 static void take_over(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
@@ -278,7 +261,7 @@ static void round_disarmed(struct progress *progress)
 		now = progress_now();
 		if (now >= until)
 			break;
-		/* An error at a socket is reported even without events: reading takes it away. */
+		/* An error of a socket is reported even without events; reading clears it. */
 		if (handle(progress, events, wakeup_wait(&progress->wakeup, events, until - now)))
 			make_turn(progress);
 		serve_gsi(progress);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The helper thread, in one of two modes:
+ * The progress thread, in one of two modes:
  *
- *   armed     no application polls: it waits for datagrams, deadlines and calls, and makes the
- *             turns; while datagrams come one after the other it spins for a moment before it
- *             sleeps, as long as no other thread is ready to run on its core
- *   disarmed  an application thread polls: the sockets are in the helper's epoll with no events,
- *             so that a datagram wakes no thread; every PROGRESS_TICK_NS, up to 16 times as often
- *             where polls have stopped while something waited, it looks whether they still come
+ *   armed     no application thread polls: the thread waits for datagrams, deadlines and calls, and
+ *             runs the cycles; while datagrams keep arriving it spins for a moment before it
+ *             sleeps, unless another thread is ready to run on its CPU
+ *   disarmed  an application thread polls: the sockets are in the progress thread's epoll set
+ *             without events, so that a datagram wakes no thread; the thread checks every
+ *             PROGRESS_TICK_NS whether polls continue, or up to 16 times as often if polls have
+ *             stopped while packets waited
  *
- * Application threads disarm after a streak of polls; the helper arms when polls have stopped, the
- * application when it arms a CQ for an event.  Nothing is lost in between, because epoll is level
- * triggered: a datagram that came while disarmed is reported when the socket is armed.  A ring in
- * shared memory wakes a thread only if that is requested, right before the armed helper sleeps; so
- * a thread that arms the helper wakes it as well.
+ * Application threads disarm after a streak of polls; the progress thread arms when polls have
+ * stopped, and the application when it arms a CQ for an event.  Nothing is lost in between, because
+ * epoll is level-triggered: a datagram that arrived while disarmed is reported when the socket is
+ * armed.  A ring in shared memory wakes a thread only on request, which the armed progress thread
+ * makes right before it sleeps; therefore a thread that arms also wakes the progress thread.
  */
 #ifndef UROCE_PROGRESS_HELPER_H
 #define UROCE_PROGRESS_HELPER_H
@@ -26,16 +27,19 @@ struct progress;
 
 struct helper {
 	atomic_bool stop;
-	/* The process ends, and a thread of it waits until leave_send() is done. */
+	/* set while an exiting thread waits for leave_send() */
 	atomic_bool leaves;
-	/* The helper's own: how often it looks while disarmed. */
+	/* Interval of the checks while disarmed; used by the progress thread only. */
 	uint64_t tick_ns;
-	/* Not before this time does an armed helper spin; the helper's own. */
+	/*
+	 * Time before which the progress thread does not spin, and the current length of such a
+	 * pause; used by the progress thread only.
+	 */
 	uint64_t spin_again;
 	uint64_t spin_pause;
 };
 
-/* 0 or a negative errno; on failure nothing is left. */
+/* Returns 0 or a negative errno; on failure nothing remains allocated. */
 int helper_start(struct progress *progress);
 /* Ends the thread and waits for it. */
 void helper_stop(struct progress *progress);

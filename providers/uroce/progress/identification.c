@@ -3,13 +3,14 @@
 
 enum {
 	/*
-	 * Of so many packets that damage is seen of, hardly one has an identification nevertheless:
-	 * one in 65536 has.  When more packets are odd, it is not damage, but the peer.
+	 * Number of packets with a wrong ICRC for which one unexpected ID is attributed to damage,
+	 * too: about one damaged packet in 65536 has a right ICRC with another ID.  If more IDs are
+	 * unexpected, the cause is the peer.
 	 */
 	DAMAGED_FOR_ONE_ODD = 1024,
 };
 
-/* Some stack may number a message through, beyond what one of our calls can hold. */
+/* A sender may number a whole message consecutively, beyond what one of its calls can hold. */
 static bool goes_on(const struct identification_side *side, uint16_t id)
 {
 	return (uint16_t)(id - side->last - 1) < IDENTIFICATION_PLACES;

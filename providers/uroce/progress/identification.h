@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which IPv4 identifications may a peer's packets have?  The ICRC covers it, a UDP socket does not
- * show it, so wire_icrc_check() finds the one that makes the ICRC right, if any does.  One damaged
- * packet in 2^16 has such an identification by chance.
+ * Checks the IPv4 IDs of a peer's packets.  The ICRC covers the ID, but a UDP socket does not
+ * report it, so wire_icrc_check() finds the ID that makes the ICRC right, if any.  For one damaged
+ * packet in 2^16 such an ID exists by chance.
  *
- * A sender may put there what it likes, and stacks do (a counter of the flow, a counter of the
- * host for all that it sends, leaps after a pause, random numbers): one that comes as a surprise
- * is by far more often a right packet's than a damaged one's, and is believed.  Only a peer that
- * has shown that its packets have their place in a burst, counted from 0, as uroce's have, cannot
- * have sent another one (Documentation/decisions/icrc.md, with the numbers).
+ * Senders may use any ID, and stacks do (per-flow counters, per-host counters, increments after a
+ * pause, random numbers): an unexpected ID is far more likely to belong to an intact packet, and is
+ * accepted.  Only a peer that has shown that its IDs are the index of the packet in its burst, as
+ * those of uroce are, cannot have sent another ID (Documentation/decisions/icrc.md, with the
+ * numbers).
  */
 #ifndef UROCE_PROGRESS_IDENTIFICATION_H
 #define UROCE_PROGRESS_IDENTIFICATION_H
@@ -17,60 +17,61 @@
 #include <stdint.h>
 
 enum {
-	IDENTIFICATION_PLACES = 128, /* packets of a burst, at most */
-	/* So many 0 and nothing beyond a place: the peer gives places. */
+	IDENTIFICATION_PLACES = 128, /* maximum number of packets in a burst */
+	/* After this many IDs of 0 and none beyond the maximum index, the IDs are indexes. */
 	IDENTIFICATION_PROOF = 16,
 };
 
 enum identification_kind {
-	IDENTIFICATION_UNKNOWN, /* as yet */
-	IDENTIFICATION_PLACE,	/* the place in a burst */
+	IDENTIFICATION_UNKNOWN, /* not yet known */
+	IDENTIFICATION_PLACE,	/* index of the packet in its burst */
 	IDENTIFICATION_ANY,
 };
 
-/* Adapters may make requests and responses by different means, so each is known by itself. */
+/* One direction: adapters may generate requests and responses by different means. */
 struct identification_side {
 	uint8_t kind; /* enum identification_kind */
 	uint8_t zeros;
 	uint16_t last;
-	uint32_t odd; /* no place, and so refused */
+	uint32_t odd; /* number of packets dropped because the ID was no index */
 };
 
-/* What a connected peer has shown since it was connected; zeroed at first. */
+/* History of a peer since it was connected; zeroed initially. */
 struct identification {
-	uint16_t next;	  /* of a batch's first packet, probably */
-	uint32_t damaged; /* packets whose ICRC was wrong with any identification */
+	uint16_t next;	  /* probable ID of the first packet of the next batch */
+	uint32_t damaged; /* number of packets whose ICRC was wrong with any ID */
 	struct identification_side side[2];
 };
 
-/* What the first packet of a batch should have, as far as is known. */
+/* Returns the expected ID of the first packet of a batch. */
 static inline uint16_t identification_expected(const struct identification *peer)
 {
 	return peer->next;
 }
 
 /*
- * A batch began with id: a place, then the next begins anew, or a counter's, which takes one more
- * for each call if the peer is a uroce on this host.
+ * Records the first ID of a batch.  If it is an index, the next batch begins with 0; if it is a
+ * counter, with the next value, as the counter advances once per call if the peer is uroce on this
+ * host.
  */
 static inline void identification_began(struct identification *peer, uint16_t id)
 {
 	peer->next = id < IDENTIFICATION_PLACES ? 0 : (uint16_t)(id + 1);
 }
 
-/* A packet's ICRC was wrong. */
+/* Records a packet with a wrong ICRC. */
 static inline void identification_damaged(struct identification *peer)
 {
 	peer->damaged++;
 }
 
-/* Is nothing to be known of the peer's packets any more? */
+/* Returns true if nothing can be concluded from the peer's IDs any more. */
 static inline bool identification_is_any(const struct identification *peer)
 {
 	return peer->side[0].kind == IDENTIFICATION_ANY && peer->side[1].kind == IDENTIFICATION_ANY;
 }
 
-/* May a packet with this identification be from the peer?  Notes it. */
+/* Returns true if a packet with this ID may be from the peer, and records it. */
 bool identification_believed(struct identification *peer, bool request, uint16_t id);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The insides of struct progress.  Only this folder includes it.
+ * Private part of struct progress, for this directory only.
  *
- * Locks, in the order in which they may be nested:
+ * Locks, in nesting order:
  *   route_lock   control calls that open and close addresses and peers
- *   turn_lock    one turn at a time; also the list of addresses and the end of a QP
+ *   turn_lock    one cycle at a time; also the list of addresses and the removal of a QP
  *   progress_qp.lock, then hooks->enter
- *   wakeup.lock, deadlines.lock, table.lock, the fault injector's: innermost
- * The list of scheduled QPs is a stack of atomic pointers: any thread pushes, the turn takes all.
+ *   wakeup.lock, deadlines.lock, table.lock, the lock of the fault injector: innermost
+ * The list of scheduled QPs is a stack of atomic pointers: any thread pushes, the cycle takes the
+ * whole list.
  */
 #ifndef UROCE_PROGRESS_INSTANCE_H
 #define UROCE_PROGRESS_INSTANCE_H
@@ -21,7 +22,7 @@
 #include "wakeup.h"
 
 #define PROGRESS_CACHE_LINE 64
-/* ECN in a traffic class: 0 is not to be marked. */
+/* ECN bits of a traffic class; 0: not ECN-capable */
 #define ECN_MASK 3
 #define PROGRESS_TX_BUFFERS 64
 
@@ -34,29 +35,29 @@ struct progress_address {
 	struct link_addr *addr;
 	unsigned int users;
 	/* Under turn_lock. */
-	unsigned int others;   /* number of batches of other addresses since its last one */
-	unsigned int left_out; /* number of turns in a row that did not read its socket */
+	unsigned int others;   /* number of batches from other addresses since its last one */
+	unsigned int left_out; /* number of consecutive cycles that did not read its socket */
 };
 
-/* What the helper has to do for queue pair 1 (gsi.c). */
+/* Work for QP 1 that the progress thread must do (gsi.c). */
 struct gsi_wakeup {
-	atomic_int fd; /* whose watch to call; -1: none */
+	atomic_int fd; /* descriptor whose watch must be called; -1: none */
 	atomic_bool work;
 	atomic_uint_fast64_t deadline;
 };
 
-/* A worker: see progress.h. */
+/* One worker: see progress.h. */
 struct progress {
-	/* Constant while the instance has users. */
+	/* Constant while the instance has references. */
 	unsigned int number;
 	struct link *link;
 	struct progress_hooks hooks;
 	struct fault_injector *fault; /* NULL without UROCE_FAULT */
 	uint32_t slot;
 	uint32_t max_segments;
-	/* A forked child's copy: nothing works and nothing is waited for. */
+	/* True in a forked child: calls have no effect and wait for nothing. */
 	bool dead;
-	unsigned int users; /* of the instance, under the lock in progress.c */
+	unsigned int users; /* number of references to the instance, under the lock in progress.c */
 
 	struct qpn_table table;
 	struct deadline_heap deadlines;
@@ -70,35 +71,49 @@ struct progress {
 	unsigned int group_room;
 	struct wakeup wakeup;
 	struct helper helper;
-	/* NULL where queue pair 1 is not in use; changed under turn_lock. */
+	/* NULL if QP 1 is not in use; changed under turn_lock */
 	struct gsi *gsi;
 	struct gsi_wakeup gsi_wakeup;
-	unsigned int broker_changes; /* link_broker_changes() when the helper last looked */
+	unsigned int broker_changes; /* link_broker_changes() at the progress thread's last check */
 
 	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) scheduled;
-	/* The stock of buffers: tx_count places, with those that are free (transmit.c). */
+	/*
+	 * Pool of free transmit buffers, in the first tx_count elements; NULL: in use (transmit.c).
+	 */
 	_Atomic(struct tx_buffer *) tx[PROGRESS_TX_BUFFERS];
 	unsigned int tx_count; /* constant */
 
 	_Alignas(PROGRESS_CACHE_LINE) pthread_mutex_t turn_lock;
-	/* Threads that wait for turn_lock: pollers then leave it alone, or they would starve. */
+	/*
+	 * Number of threads that wait for turn_lock; pollers then do not take it, since the waiting
+	 * threads would starve.
+	 */
 	atomic_uint turn_wanted;
-	/* The helper's turn has taken packets, and owes answers (progress_await_answers()). */
+	/*
+	 * The progress thread's cycle has received packets and has responses to send
+	 * (progress_await_answers()).
+	 */
 	atomic_bool answering;
 	/* Under turn_lock. */
 	struct tx_buffer *turn_tx;
 	uint8_t *receive_buffer;
 	struct share_queue share_queue;
 	unsigned int idle_turns;
-	atomic_uint streak; /* polls in a row since a CQ was armed, while the helper is */
+	/*
+	 * number of consecutive polls while the sockets are armed, since a CQ was armed
+	 */
+	atomic_uint streak;
 	uint64_t streak_began;
-	uint64_t streak_sleeps; /* poller_sleeps() then */
-	/* Counted in turns only, so without read-modify-write; [id] as the others. */
+	uint64_t streak_sleeps; /* poller_sleeps() at the start of the streak */
+	/*
+	 * Both arrays are indexed by counter, whose value is the sum; turn_counter is incremented
+	 * only in cycles, without atomic read-modify-write.
+	 */
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t turn_counter[PROGRESS_COUNTER_COUNT];
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t counter[PROGRESS_COUNTER_COUNT];
 };
 
-/* What progress knows of an address, or NULL; caller holds turn_lock or wakeup.lock. */
+/* Returns the entry of an address, or NULL; the caller holds turn_lock or wakeup.lock. */
 static inline struct progress_address *progress_find_address(struct progress *progress,
 							     const struct link_addr *addr)
 {
@@ -108,7 +123,7 @@ static inline struct progress_address *progress_find_address(struct progress *pr
 	return NULL;
 }
 
-/* Caller makes the turn. */
+/* Caller runs the cycle. */
 static inline void count_in_turn(struct progress *progress, enum progress_counter id)
 {
 	atomic_uint_fast64_t *counter = &progress->turn_counter[id];
@@ -117,7 +132,7 @@ static inline void count_in_turn(struct progress *progress, enum progress_counte
 			      memory_order_relaxed);
 }
 
-/* Any thread: turns that pollers have begun. */
+/* Returns the number of cycles that pollers have started.  Any thread. */
 static inline uint64_t poll_turns(const struct progress *progress)
 {
 	return atomic_load_explicit(&progress->turn_counter[PROGRESS_COUNT_POLL_TURNS],

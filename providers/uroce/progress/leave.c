@@ -10,13 +10,13 @@ enum {
 	LEAVE_PAUSE_US = 100,
 };
 
-/* visit of table_visit() */
+/* Callback of table_visit(). */
 static void look(struct progress_qp *qp, void *owed)
 {
 	*(bool *)owed |= eng_resp_pending(qp->engine) != ENG_RESP_NONE;
 }
 
-/* visit of table_visit() */
+/* Callback of table_visit(). */
 static void send_owed(struct progress_qp *qp, void *progress)
 {
 	if (eng_resp_pending(qp->engine) == ENG_RESP_NONE)
@@ -25,7 +25,7 @@ static void send_owed(struct progress_qp *qp, void *progress)
 	progress_changed(progress, qp);
 }
 
-/* While another thread makes a turn, something may be. */
+/* Returns true if a QP has a pending ACK, or another thread runs a cycle, so that one might. */
 static bool is_anything_owed(struct progress *progress)
 {
 	bool owed = false;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What queue pairs owe to their peers when the process ends: an adapter would still send these
- * ACKs, and the peer waits for them.
+ * Sends pending ACKs at process exit: an adapter would still send them, and the peer waits for
+ * them.
  *
- * It may end in a signal handler's exit(), which has interrupted anything, with any lock held by
- * the very thread that calls exit().  So that thread only looks, and waits for no lock; the helper
- * thread sends.
+ * The process may end by exit() in a signal handler, which may have interrupted a thread that holds
+ * any lock.  So the exiting thread only checks, and waits for no lock; the progress thread sends.
  */
 #ifndef UROCE_PROGRESS_LEAVE_H
 #define UROCE_PROGRESS_LEAVE_H
 
 #include "instance.h"
 
-/* Let the helper send what is owed, if anything is. */
+/* Makes the progress thread send the pending ACKs, if there are any. */
 void leave_begin(struct progress *progress);
-/* Wait until it has done so, but no longer than until (progress_now()). */
+/* Waits until they have been sent, at the latest until (progress_now()). */
 void leave_await(struct progress *progress, uint64_t until);
-/* The helper's part, when progress->helper.leaves. */
+/* Called by the progress thread if progress->helper.leaves is set. */
 void leave_send(struct progress *progress);
 
 #endif

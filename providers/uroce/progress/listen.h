@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The insides of struct progress_listen: which addresses datagram queue pairs hear.
- */
+/* Definition of struct progress_listen: local addresses from which datagram QPs receive. */
 #ifndef UROCE_PROGRESS_LISTEN_H
 #define UROCE_PROGRESS_LISTEN_H
 
@@ -13,7 +11,7 @@ struct progress_listen {
 	unsigned int count;
 };
 
-/* Caller is inside a turn. */
+/* Returns true if addr is in the set.  Caller runs the cycle. */
 static inline bool listen_hears(const struct progress_listen *listen, const struct link_addr *addr)
 {
 	for (unsigned int i = 0; i < listen->count; i++)

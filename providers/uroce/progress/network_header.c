@@ -12,7 +12,7 @@ enum {
 	IPV4_DONT_FRAGMENT = 0x4000,
 	IPV6_VERSION = 6,
 	UDP_BYTES = 8,
-	/* Where the kernel does not tell: what a neighbour would have sent. */
+	/* Used if the kernel does not report the hop limit: the initial value of most senders. */
 	LIKELY_HOP_LIMIT = 64,
 };
 
@@ -47,7 +47,7 @@ static void put_ipv4(uint8_t *header, const struct wire_path *path, uint16_t ip_
 static void put_ipv6(uint8_t *header, const struct wire_path *path, size_t length,
 		     uint8_t traffic_class, uint8_t hop_limit)
 {
-	/* The flow label is not known: senders are free to use none. */
+	/* The flow label is not known; 0 is allowed for any sender. */
 	wire_put_be32(header, (uint32_t)IPV6_VERSION << 28 | (uint32_t)traffic_class << 20);
 	wire_put_be16(header + 4, (uint16_t)(UDP_BYTES + length));
 	header[6] = IPPROTO_UDP;

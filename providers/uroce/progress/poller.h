@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A thread that polls in vain, as the kernel sees it: does it sleep between its polls, and does
- * another one wait for its core?
+ * Scheduler statistics of a polling thread (whether it sleeps between its polls, and whether
+ * another thread waits for its CPU), and when it yields.
  */
 #ifndef UROCE_PROGRESS_POLLER_H
 #define UROCE_PROGRESS_POLLER_H
@@ -9,28 +9,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How often the calling thread has given its processor away to sleep; sched_yield() is no sleep. */
+/*
+ * Returns the number of voluntary context switches of the calling thread; sched_yield() is not
+ * counted.
+ */
 uint64_t poller_sleeps(void);
 /*
- * How often another thread has had the calling thread's processor without that: sched_yield() has
- * found one, or the kernel has preempted it.
+ * Returns the number of involuntary context switches of the calling thread: sched_yield() ran
+ * another thread, or the kernel preempted this one.
  */
 uint64_t poller_preemptions(void);
 
 /*
- * A poller yields its core when it has polled in vain for so long: its peer may wait for this very
- * core.  It is a time, and not a number of polls, because a look at the socket is a system call and
- * one at shared memory is not; and it begins anew with each packet, because a poller that has work
- * to do is best left to it.  Counting 64 polls in vain instead, four pairs of ib_send_lat on two
- * cores made 49 and not 82 thousand round trips a second, and through shared memory 92 and not 378
- * (medians of three).
+ * A poller yields its CPU after polling for this long without result, since its peer may wait for
+ * this CPU.  A time and not a number of polls, because a poll of a socket is a system call and one
+ * of shared memory is not.  Restarts with each packet, because a poller that has work should keep
+ * the CPU.
  */
 #define POLLER_PATIENCE_NS 5000
 
 struct poller_patience {
 	uint64_t ns;
-	uint64_t preemptions; /* when they were asked for last */
-	bool paid; /* Since the last yield a wait longer than POLLER_PATIENCE_NS has found work. */
+	uint64_t preemptions; /* poller_preemptions() at its last call */
+	bool paid; /* Since the last yield, a wait longer than POLLER_PATIENCE_NS has found work. */
 };
 #define POLLER_PATIENCE                  \
 	{                                \
@@ -38,8 +39,8 @@ struct poller_patience {
 	}
 
 /*
- * sched_yield() took so many nanoseconds.  preemptions is poller_preemptions, a system call, which
- * is made only where it matters.
+ * Adapts the wait before the next yield.  took is the duration of the last sched_yield() in
+ * nanoseconds.  preemptions is poller_preemptions(), a system call, which is made only if needed.
  */
 void poller_yielded(struct poller_patience *patience, uint64_t took, uint64_t (*preemptions)(void));
 

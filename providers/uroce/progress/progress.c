@@ -12,13 +12,17 @@
 #include "worker.h"
 
 enum {
-	/* How long an exit waits for the helpers, which on a busy host wait for a processor. */
+	/*
+	 * How long exit() waits for the progress threads, which may wait for a CPU on a busy host.
+	 */
 	LEAVE_NS = 100000000,
 };
 
-/* The workers and the instance's users. */
+/* Protects the workers and the reference count of the instance. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
-/* By number; the first is the instance.  Read by the handlers of fork(), which take no lock. */
+/*
+ * By number; the first is the instance.  The fork() handler of the child reads it without the lock.
+ */
 static _Atomic(struct progress *) workers[PROGRESS_WORKERS];
 
 static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
@@ -27,7 +31,10 @@ static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
 #undef PROGRESS_COUNTER_NAME
 };
 
-/* Returns the first worker whose number is *from or higher, or NULL, and sets *from after it. */
+/*
+ * Returns the first worker whose number is *from or higher, or NULL, and sets *from to the number
+ * after it.
+ */
 static struct progress *next_worker(unsigned int *from)
 {
 	while (*from < PROGRESS_WORKERS) {
@@ -40,13 +47,13 @@ static struct progress *next_worker(unsigned int *from)
 }
 
 /*
- * Threads do not live on in a forked child, locks that they held stay held, and the descriptors
- * are the parent's as well: the child lets go of all, and opens the device anew if it is to use it.
+ * Threads do not exist in a forked child, locks that they held stay locked, and descriptors are
+ * shared with the parent: the child releases everything, and must open the device again to use it.
  */
 void progress_fork_child(void)
 {
 	pthread_mutex_init(&instance_lock, NULL);
-	/* Its locks were taken before the fork, be there a device or not. */
+	/* gsi_fork_prepare() has locked it even if no device is open. */
 	gsi_fork_child();
 	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
 		struct progress *worker = atomic_exchange(&workers[i], NULL);
@@ -59,14 +66,16 @@ void progress_fork_child(void)
 	}
 }
 
-/* The child has to find every descriptor that another thread is making at this moment. */
+/*
+ * No thread may be creating a descriptor during the fork, since the child must close all of them.
+ */
 void progress_fork_prepare(void)
 {
 	struct progress *worker;
 
 	pthread_mutex_lock(&instance_lock);
 	gsi_fork_prepare();
-	/* All openers first: one may wait for the answer of another worker's link. */
+	/* Wait for all openers first: one may wait for the reply of another worker's link. */
 	for (unsigned int i = 0; (worker = next_worker(&i));)
 		link_fork_await_openers(worker->link);
 	for (unsigned int i = 0; (worker = next_worker(&i));)
@@ -145,7 +154,7 @@ static void close_workers(void)
 
 void progress_put(struct progress *progress)
 {
-	/* A forked child's copy stays: it costs memory that is shared with the parent. */
+	/* The copy in a forked child is not freed: its memory is shared with the parent. */
 	if (progress->dead)
 		return;
 	pthread_mutex_lock(&instance_lock);
@@ -172,7 +181,7 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	if (progress->dead)
 		return -EOWNERDEAD;
 	HELGRIND_IS_ATOMIC(qp->queued_deadline);
-	/* Handed over with the head of the list of scheduled QPs. */
+	/* Protected by the atomic head of the list of scheduled QPs. */
 	HELGRIND_IS_ATOMIC(qp->next_scheduled);
 	qp->worker = progress;
 	while ((result = table_add(&progress->table, qp)) == -ENOSPC) {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where time and threads live.  A struct progress drives queue pairs: a turn receives a batch,
- * expires deadlines, transmits what may go.  The thread that polls a CQ makes the turns; a helper
- * thread covers the times when no application thread polls (one-sided peers, timeouts, completion
- * channels).  While the application polls, the helper sleeps with the sockets disarmed and looks
- * every PROGRESS_TICK_NS, or more often (helper.h), whether polls still come; when they do not, it
- * arms the sockets and blocks until a datagram, a deadline or a call wakes it. When a datagram has
- * come it spins for 50 us or so, yielding meanwhile; an idle process uses no CPU.
+ * Drives queue pairs: owns the clock and the threads.  A struct progress runs progress cycles: each
+ * one receives a batch of packets, expires deadlines and transmits what may be sent.  Application
+ * threads run cycles when they poll a CQ; a progress thread covers the times when no application
+ * thread polls (one-sided peers, timeouts, completion channels).  While the application polls, the
+ * progress thread sleeps with the sockets disarmed and checks every PROGRESS_TICK_NS, or more often
+ * (helper.h), whether the application still polls; if not, it arms the sockets and blocks until a
+ * datagram, a deadline or a call wakes it.  After a datagram it spins for about 50 us, yielding the
+ * CPU in between; an idle process uses no CPU.
  *
- * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
- * -> what the functions in eng_ops take (SRQ, CQ).  A turn is made by one thread at a time:
- * pollers try the turn lock and go on without it when another thread is making the turn.  Sets of
- * QPs (number table, deadlines) change under small locks that are inside all of these; the list of
- * scheduled QPs has none.
+ * Lock order: turn_lock -> progress_qp.lock -> hooks->enter (memory region table, read side) ->
+ * locks that the functions in eng_ops take (SRQ, CQ).  One thread at a time runs a cycle: pollers
+ * try turn_lock and continue without it if another thread holds it.  Sets of QPs (number table,
+ * deadlines) change under small locks that are inside all of these; the list of scheduled QPs needs
+ * no lock.
  *
- * Functions return 0 or a negative errno unless they say otherwise.
+ * Functions return 0 or a negative errno unless noted otherwise.
  */
 #ifndef UROCE_PROGRESS_PROGRESS_H
 #define UROCE_PROGRESS_PROGRESS_H
@@ -34,117 +35,125 @@
 struct progress;
 struct progress_qp;
 
-/* Calls around each visit to a QP's engine, with the QP's lock held (see the lock order). */
+/* Callbacks around each access to a QP's engine, with the QP's lock held (see the lock order). */
 struct progress_hooks {
-	/* worker: the number of the QP's worker. */
+	/* worker: number of the QP's worker */
 	void (*enter)(unsigned int worker);
 	void (*leave)(unsigned int worker);
 	/*
-	 * A turn has sent all answers: tell the application what was kept back until then.  The
-	 * turn's lock is held, no other.
+	 * Called at the end of a cycle, when all responses have been sent: generates the completion
+	 * events that were held back until then.  Called with turn_lock held and no other lock.
 	 */
 	void (*turn_over)(unsigned int worker);
 	/*
-	 * Nothing has been heard from the peer of qp for its Local ACK Timeout.  In a turn, with
-	 * the QP's lock held.  May be NULL.
+	 * The peer of qp has not answered within its Local ACK Timeout.  Called during a cycle,
+	 * with the QP's lock held.  May be NULL.
 	 */
 	void (*timed_out)(struct progress_qp *qp);
 };
 
-/* The part of a QP that progress works with; embedded in the verbs QP, zeroed by its owner. */
+/* Part of a QP that belongs to this layer; embedded in the verbs QP, zeroed by its owner. */
 struct progress_qp {
-	pthread_mutex_t lock; /* serialises the engine: hold it for every eng_* call */
+	pthread_mutex_t lock; /* serialises the engine: must be held for every eng_* call */
 	struct eng_qp *engine;
-	struct progress *worker; /* set by progress_qp_add(), as is qpn; constant then */
+	struct progress *worker; /* set by progress_qp_add(), as is qpn; constant afterwards */
 	uint32_t qpn;
 	struct link_addr *addr; /* set by progress_qp_connect(); NULL before */
 	struct link_peer *peer;
-	/* By which CNPs go to peer, if ECT was asked for its traffic class; else link is NULL. */
+	/*
+	 * Path of CNPs to the peer, if ECT is set in its traffic class; otherwise its link is NULL.
+	 */
 	struct eng_path cnp_path;
-	/* Datagram QPs: which addresses to hear, set under lock (datagram.h); NULL for others. */
+	/*
+	 * Datagram QPs: local addresses to receive from, set under lock (datagram.h); otherwise
+	 * NULL.
+	 */
 	struct progress_listen *listen;
-	bool unreliable; /* UC, UD: nothing that is lost will be sent again */
-	/* Private to progress. */
+	bool unreliable; /* UC or UD: lost packets are not retransmitted */
+	/* Private to this layer. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
-	bool scheduled; /* in the list of QPs that the next turn has to visit */
-	bool in_turn;	/* this turn has to visit it at its end */
-	bool moved;	/* this turn has taken it from the list of scheduled QPs */
-	struct identification identification; /* what the peer's packets have shown */
-	struct wire_path heard;	       /* by which they come: demux.c, where qp->addr is set */
+	bool scheduled; /* in the list of QPs that the next cycle serves */
+	bool in_turn;	/* served at the end of the running cycle */
+	bool moved;	/* the running cycle has removed it from the list of scheduled QPs */
+	struct identification identification; /* history of the IPv4 IDs of the peer's packets */
+	struct wire_path heard;	       /* path of received packets (demux.c), if addr is set */
 	enum link_transport transport; /* to the peer; set by progress_qp_connect() */
-	uint64_t timeouts;	       /* that hooks.timed_out was told of */
-	bool may_fill;		       /* its ring: the last burst was long, or did not fit */
-	bool in_share_queue; /* waits for share (share_queue.h); changed under the turn lock */
+	uint64_t timeouts;	       /* number of timeouts reported to hooks.timed_out */
+	/*
+	 * shared memory: the last burst was long, or did not fit into the ring
+	 */
+	bool may_fill;
+	bool in_share_queue; /* waits for the in-flight budget (share_queue.h); under turn_lock */
 	struct progress_qp *next_in_share_queue;
 	struct progress_qp *next_scheduled;
 	struct progress_qp *next_in_turn;
 };
 
 /*
- * The process's instance, counted; the first call claims the slot, starts the helper thread (all
- * signals blocked, name "uroce") and reads UROCE_FAULT.  error gets one line for the user.
+ * Gets a reference to the process's instance.  The first call claims a QPN slot, starts the
+ * progress thread (all signals blocked, named "uroce") and reads UROCE_FAULT.  On failure error
+ * contains one line for the user.
  */
 int progress_get(struct progress **progress, const struct progress_hooks *hooks,
 		 char error[PROGRESS_ERROR_TEXT]);
 void progress_put(struct progress *progress);
 /*
- * Around fork(2), as handlers of pthread_atfork(3), to be registered by the layer above, which
- * knows the locks of its own that are taken outside of those here.  Without them a child goes on
- * with the instance of its parent.
+ * Handlers for pthread_atfork(3), which the layer above registers because it has locks that are
+ * taken before those of this layer.  Without them a forked child would use its parent's instance.
  */
 void progress_fork_prepare(void);
 void progress_fork_parent(void);
 void progress_fork_child(void);
 /*
- * The process ends: the ACKs that queue pairs still owe leave now.  It may be called in a signal
- * handler's exit(), which has interrupted whatever there is: it waits 100 ms at most.
+ * Sends the pending ACKs of all QPs at process exit.  May be called by exit() in a signal handler,
+ * which may have interrupted a thread that holds any lock: waits at most 100 ms.
  */
 void progress_leave(void);
-/* The instance if there is one, without counting. */
+/* Returns the instance without taking a reference, or NULL. */
 struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);
 
 /*
- * Workers.  A process has one struct progress or several, its workers.  Each has a slot, sockets, a
- * turn, deadlines, buffers, counters and a helper thread of its own; on the data path none of them
- * writes to what is another's, so that threads with workers of their own do not wait for each
- * other.  A queue pair stays in the worker that it was added to.  Worker 0 is the instance, which
- * also has queue pair 1 and the watches; the others are made when they are first asked for, and
- * last until the instance ends.
+ * Workers.  A process has one struct progress or several, its workers.  Each has its own slot,
+ * sockets, progress cycle, deadlines, buffers, counters and progress thread; on the data path no
+ * worker writes to data of another one, so that threads that use different workers do not wait for
+ * each other.  A QP stays in the worker to which it was added.  Worker 0 is the instance, which
+ * also has QP 1 and the watches; the others are created on first use and last until the instance
+ * ends.
  */
 #define PROGRESS_WORKERS 16
 
 /*
- * The worker of a number below PROGRESS_WORKERS, made if need be, for a caller that has the
- * instance.  0 or a negative errno, with one line in error: -ENOSPC where the host has no free
- * slot, for instance.
+ * Returns worker number (below PROGRESS_WORKERS), which is created if necessary.  The caller must
+ * have a reference to the instance.  On failure error contains one line for the user; -ENOSPC if
+ * the host has no free slot.
  */
 int progress_worker_get(unsigned int number, struct progress **worker,
 			char error[PROGRESS_ERROR_TEXT]);
-/* The worker of a number, or NULL where it has not been made. */
+/* Returns a worker by number, or NULL if it has not been created. */
 struct progress *progress_worker(unsigned int number);
 unsigned int progress_worker_number(const struct progress *worker);
 
 /*
- * Register qp and give it a free queue pair number (stored in qp->qpn); -ENOMEM when none is left.
- * qp->lock and all that the engine needs must be ready before packets may come, that is before the
- * engine leaves RESET.
+ * Registers qp and assigns a free QPN (qp->qpn); -ENOMEM if none is left.  qp->lock and everything
+ * that the engine needs must be initialized before packets may arrive, that is, before the engine
+ * leaves RESET.
  */
 int progress_qp_add(struct progress *progress, struct progress_qp *qp);
-/* After return no turn holds or will find qp.  Must not be called with qp->lock held. */
+/* After return no cycle uses or finds qp.  Must not be called with qp->lock held. */
 void progress_qp_remove(struct progress *progress, struct progress_qp *qp);
 
 /*
- * Open the local address sgid and a path to dgid; fills path (wire addresses, source port, link
- * handle) for the engine's attributes.  The source port is a function of both QPNs as rxe does it
- * (tests/golden/captures/README.md) unless flow_label is not 0, then of that.  Replaces an earlier
- * connection. Control call: not under qp->lock.
+ * Opens the local address sgid and a path to dgid; fills in path (wire addresses, source port, link
+ * handle) for the engine's attributes.  The source port is derived from flow_label, or if that is
+ * 0, from both QPNs as rxe does it (tests/golden/captures/README.md).  Replaces an earlier
+ * connection.  Control call: must not be called with qp->lock held.
  */
 struct progress_route {
 	uint8_t sgid[16], dgid[16];
 	uint32_t scope_id; /* interface index, used for link-local addresses */
-	/* Interface index for a multicast dgid or a link-local one, else 0. */
+	/* interface index if dgid is a multicast or link-local address, else 0 */
 	uint32_t dst_scope_id;
 	uint8_t traffic_class, hop_limit;
 	uint32_t flow_label;
@@ -153,70 +162,90 @@ struct progress_route {
 int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 			const struct progress_route *route, struct eng_path *path,
 			char error[PROGRESS_ERROR_TEXT]);
-/* The interface that the peer is behind, where an address needs one to mean it; else 0. */
+/* Returns the interface index of the peer if its address needs one, else 0. */
 static inline uint32_t progress_route_scope(const struct progress_route *route)
 {
 	return route->dst_scope_id ? route->dst_scope_id : route->scope_id;
 }
 
 /*
- * Send requests have been pushed.  Caller holds qp->lock (and is outside hooks).  On an idle wire
- * they leave at once, then the ACK that is owed; on a busy wire, and in a stream that polls, they
- * are gathered and leave with the next turn, at the latest after PROGRESS_TICK_NS, when a full
- * burst has come together, or with the first of them that will make a completion.  errno stays as
- * it is.
+ * To be called after send requests have been posted, with qp->lock held and outside the hooks.  If
+ * nothing is in flight, the requests and then a pending ACK are sent at once; otherwise, and while
+ * a stream of requests is polled, they are collected and sent by the next cycle, at the latest
+ * after PROGRESS_TICK_NS, when a full burst is available, or with the first request that generates
+ * a completion.  Preserves errno.
  */
 void progress_posted_send(struct progress *progress, struct progress_qp *qp);
-/* Receive requests have been pushed: credits may be owed to the peer (rule C10).  As above. */
+/*
+ * To be called after receive requests have been posted: an ACK with new credits may be due (rule
+ * C10).  Locks and errno as above.
+ */
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp);
-/* The state was changed or time has to be looked at again.  As above. */
+/*
+ * To be called when the QP's state has changed, or its deadlines must be read again.  Locks and
+ * errno as above.
+ */
 void progress_changed(struct progress *progress, struct progress_qp *qp);
 
-/* Number of the worker whose turn the calling thread makes, or -1. */
+/* Returns the number of the worker whose cycle the calling thread runs, or -1. */
 int progress_turn_worker(void);
-/* Returns true if the calling thread makes a turn. */
+/* Returns true if the calling thread runs a cycle. */
 static inline bool progress_in_turn(void)
 {
 	return progress_turn_worker() >= 0;
 }
-/* Wait until the turn that is under way is over.  No lock held, and not inside a turn. */
+/*
+ * Waits until the cycle that is running has ended.  Must be called without locks and outside a
+ * cycle.
+ */
 void progress_await_turn(struct progress *progress);
-/* The same for the turns of all workers. */
+/* Waits for the cycles of all workers. */
 void progress_await_turns(void);
 /*
- * The calling thread has found completions, and may end the process as soon as it has them, with
- * the helper thread in the middle of a turn: wait until that has sent what it sends to the peers.
- * An adapter would send it whatever becomes of the process.  (What found no room, and an ACK that
- * waits for a post to ride on, may still be owed.)  No lock held but an extended CQ's for its
- * polls, and not inside a turn.
+ * Waits until a cycle of the progress thread has sent its responses.  For a thread that has found
+ * completions and may then end the process while the progress thread is still sending: an adapter
+ * would send these packets even if the process ended.  Packets that did not fit, and an ACK that is
+ * delayed for a reply, may still be pending.  Must be called without locks, except the lock of an
+ * extended CQ that is being polled, and outside a cycle.
  */
 void progress_await_answers(struct progress *progress);
 
 /*
- * Receive all packets that have arrived and answer them.  For a thread that is about to stop a
- * queue pair: the queue pair of an adapter would have received these packets already.  No lock
- * held, and not inside a turn.
+ * Receives and answers all packets that have arrived.  For a thread that is about to stop a QP: an
+ * adapter would already have received these packets.  Must be called without locks and outside a
+ * cycle.
  */
 void progress_take_in(struct progress *progress);
 
-/* One turn by an application thread that found its CQ empty.  No lock held. */
+/*
+ * Runs one cycle; for an application thread that found its CQ empty.  Must be called without locks.
+ */
 void progress_poll(struct progress *progress);
 /*
- * ... and a call by one that found completions: also a sign of polling.  Without it, where the
- * helper is always a step ahead, no poll would ever be seen.
+ * For an application thread that found completions: counts as a poll.  Without this call the
+ * progress thread would never see a poll in a process where it always handles the packets first.
  */
 void progress_polled(struct progress *progress);
-/* A CQ has been armed for an event: the application is about to sleep, so the helper listens. */
+/*
+ * A CQ has been armed for an event: the application is about to sleep, so the progress thread arms
+ * the sockets.
+ */
 void progress_notify_armed(struct progress *progress);
 
-/* Let the helper thread watch a descriptor: callback(arg) runs in it, outside all locks. */
+/* Makes the progress thread watch a descriptor: it calls callback(arg) without locks. */
 int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg), void *arg);
 void progress_unwatch(struct progress *progress, int fd);
 
-/* Visit every QP of all workers, with its lock held.  Not from inside a turn. */
+/*
+ * Calls visit for every QP of all workers, with the QP's lock held.  Must be called outside a
+ * cycle.
+ */
 void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg);
 
-/* Counters of the rx demux and of the turn.  X(identifier, "name shown"). */
+/*
+ * Counters of the receive demultiplexer and of the progress cycle.  X(identifier, "displayed
+ * name").
+ */
 #define PROGRESS_COUNTERS(X)                    \
 	X(ICRC_ERRORS, "icrc_err")              \
 	X(ICRC_SOLVED, "icrc_solved")           \
@@ -258,9 +287,9 @@ enum progress_counter {
 		PROGRESS_COUNTER_COUNT,
 };
 const char *progress_counter_name(enum progress_counter counter);
-/* Of what the layer above has found. */
+/* Increments a counter of an event that the layer above has found. */
 void progress_note(struct progress *progress, enum progress_counter counter);
-/* Those of one worker; those of all workers together. */
+/* Reads the counters of one worker, or the sums over all workers. */
 void progress_worker_counters(struct progress *worker, uint64_t counters[PROGRESS_COUNTER_COUNT]);
 void progress_counters(uint64_t counters[PROGRESS_COUNTER_COUNT]);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Local addresses in use, and the paths of QPs to their peers.
- */
+/* Local addresses in use, and the paths of QPs to their peers. */
 #include "route.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 #include "turn.h"
 
 #define DEFAULT_HOP_LIMIT 64
-/* What adapters send CNPs with: DSCP 48, and not to be marked themselves. */
+/* Traffic class of CNPs, as adapters send them: DSCP 48, not ECN-capable. */
 #define CNP_CLASS (48 << 2)
 
 /* Caller holds turn_lock and wakeup.lock. */
@@ -47,8 +45,8 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 	int result = link_addr_open(progress->link, gid, scope_id, addr, error);
 
 	/*
-	 * Questions of other processes were answered meanwhile: a region of shared memory may have
-	 * been made for another address, which the helper has to wait for.
+	 * Requests of other processes have been served in the meantime: a shared memory region may
+	 * have been created for another address, which the progress thread must watch.
 	 */
 	if (result) {
 		wakeup_helper(progress);
@@ -71,8 +69,8 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 		return result;
 	}
 	/*
-	 * Another process may already have asked for the region of a new address, and the helper
-	 * may sleep without waiting for what comes there: it did not have the address yet.
+	 * Another process may already have requested the region of the new address, while the
+	 * progress thread sleeps without watching it.
 	 */
 	if (is_new)
 		wakeup_helper(progress);
@@ -172,8 +170,9 @@ int route_explain_dead(char error[PROGRESS_ERROR_TEXT])
 }
 
 /*
- * The path of CNPs, if routers may mark what comes from the peer, and marks are read from now on.
- * They leave by a class of their own, as adapters do, so that they wait behind nothing.
+ * Opens the path of CNPs, if switches may mark the peer's packets, and enables reading of the
+ * marks. CNPs use a separate traffic class, as those of adapters do, so that they do not queue
+ * behind data.
  */
 static int open_cnp_path(const struct progress_route *route, struct link_addr *addr,
 			 const struct eng_path *path, struct eng_path *cnp,
@@ -200,7 +199,7 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 	return 0;
 }
 
-/* What a QP has open. */
+/* Addresses and paths opened for a QP. */
 struct open_paths {
 	struct link_addr *addr;
 	struct eng_path path, cnp;
@@ -210,7 +209,7 @@ static int open_paths(struct progress *progress, const struct progress_qp *qp,
 		      const struct progress_route *route, struct open_paths *paths,
 		      char error[PROGRESS_ERROR_TEXT])
 {
-	/* With faults, packets leave in calls that the engine does not know. */
+	/* With fault injection, packets are sent in other calls than the engine assumes. */
 	int result = route_open(progress, route, choose_port(qp, route), !progress->fault,
 				&paths->addr, &paths->path, error);
 
@@ -236,7 +235,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 	pthread_mutex_lock(&progress->route_lock);
 	result = open_paths(progress, qp, route, &paths, error);
 	if (!result) {
-		/* A visit uses the peer under the lock, so none does after this. */
+		/* Cycles use the peer under qp->lock, so none uses the old one after this. */
 		pthread_mutex_lock(&qp->lock);
 		old_addr = qp->addr;
 		old_peer = qp->peer;
@@ -251,7 +250,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		eng_set_cc(qp->engine, memcmp(route->sgid, route->dgid, sizeof(route->dgid))
 					       ? ENG_CC_NETWORK
 					       : ENG_CC_LOCAL);
-		/* A new connection begins anywhere. */
+		/* The IPv4 IDs of a new connection are not known. */
 		qp->identification = (struct identification){ 0 };
 		qp->heard = (struct wire_path){ 0 };
 		pthread_mutex_unlock(&qp->lock);

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * How a QP's route to its peer is closed; progress_qp_connect() opens it.
- */
+/* Opens and closes local addresses and peers; progress_qp_connect() opens those of a QP. */
 #ifndef UROCE_PROGRESS_ROUTE_H
 #define UROCE_PROGRESS_ROUTE_H
 
 #include "instance.h"
 
-/* Control.  No turn knows qp any more. */
+/* Closes the peer and address of qp.  Control call; no cycle may find qp any more. */
 void route_close(struct progress *progress, struct progress_qp *qp);
 
-/* The parts of it; caller holds route_lock. */
+/* The functions below: caller holds route_lock. */
 int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
 		      struct link_addr **addr, char error[PROGRESS_ERROR_TEXT]);
-/* The local address of route and a link_peer from source port to dgid; own: for one QP alone. */
+/*
+ * Opens the local address of route and a link_peer from source port to dgid; own: for one QP only.
+ */
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
 	       bool own, struct link_addr **addr, struct eng_path *path,
 	       char error[PROGRESS_ERROR_TEXT]);
 /*
- * A path from a local address to dgid for datagrams of a queue pair, which many may use; also under
- * locks.  0 or a negative errno.
+ * Opens a path from a local address to dgid for datagrams of QP qpn, which many QPs may use.  May
+ * be called with locks held.  Returns 0 or a negative errno.
  */
 int route_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
 		    uint8_t traffic_class, uint32_t qpn, struct eng_path *path);
-/* Either may be NULL. */
+/* Either of addr and peer may be NULL. */
 void route_close_both(struct progress *progress, struct link_addr *addr, struct link_peer *peer);
 
-/* What a forked child's copy answers. */
+/* Returns the error of calls in a forked child, with its message. */
 int route_explain_dead(char error[PROGRESS_ERROR_TEXT]);
 
 #endif

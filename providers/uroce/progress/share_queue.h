@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queue of QPs that wait because all QPs of the process together have enough under way
- * (ENG_TX_BUDGET).  Each turn that brings room serves them in order, a little each; while the
- * queue is not empty, a QP with something to send goes to its end, so that QPs that are
- * acknowledged early do not take all the room for ever.
+ * Queue of QPs that wait for the in-flight budget of the process (ENG_TX_BUDGET).  Each cycle that
+ * makes room serves them in order, a few bursts each; while the queue is not empty, a QP with
+ * something to send is appended, so that QPs with early ACKs do not permanently take all the room.
  */
 #ifndef UROCE_PROGRESS_SHARE_QUEUE_H
 #define UROCE_PROGRESS_SHARE_QUEUE_H
@@ -15,7 +14,7 @@
 /* Changed under turn_lock. */
 struct share_queue {
 	struct progress_qp *first, *last;
-	atomic_bool waiting; /* is it not empty?  Read without the lock. */
+	atomic_bool waiting; /* true if not empty; read without the lock */
 };
 
 static inline bool share_queue_waits(const struct share_queue *queue)
@@ -23,13 +22,13 @@ static inline bool share_queue_waits(const struct share_queue *queue)
 	return atomic_load_explicit(&queue->waiting, memory_order_relaxed);
 }
 
-/* qp goes to the end, unless it is in. */
+/* Appends qp unless it is in the queue. */
 void share_queue_add(struct share_queue *queue, struct progress_qp *qp);
-/* The first goes back to its place. */
+/* Puts the QP that was removed last back to the front. */
 void share_queue_put_back(struct share_queue *queue, struct progress_qp *qp);
-/* Take out the first; NULL when it is empty. */
+/* Removes and returns the first QP, or NULL. */
 struct progress_qp *share_queue_take(struct share_queue *queue);
-/* Take out qp, if it is in. */
+/* Removes qp if it is in the queue. */
 void share_queue_remove(struct share_queue *queue, struct progress_qp *qp);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "source_port.h"
 
-/* The dynamic ports, which is what RoCEv2 senders are to use. */
+/* The dynamic ports, which RoCEv2 senders should use. */
 #define FIRST_PORT 0xc000u
 #define PORT_MASK 0x3fffu
 #define FLOW_LABEL_MASK 0xfffffu

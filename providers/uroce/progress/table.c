@@ -43,7 +43,7 @@ static bool may_be_given(uint32_t qpn)
 	return (qpn & LINK_INDEX_MASK) >= TABLE_FIRST_INDEX && qpn != WIRE_MULTICAST_QPN;
 }
 
-/* Made if it does not exist, or NULL. */
+/* Returns the chunk, which is allocated if necessary, or NULL. */
 static struct table_chunk *chunk_of(struct table_part *part, uint32_t index)
 {
 	_Atomic(struct table_chunk *) *place = &part->chunk[index >> TABLE_CHUNK_SHIFT];
@@ -56,7 +56,7 @@ static struct table_chunk *chunk_of(struct table_part *part, uint32_t index)
 	return chunk;
 }
 
-/* The free place that is next in turn; caller holds the lock. */
+/* Finds the next free place; caller holds the lock. */
 static int find_free(struct qpn_table *table, uint32_t *place)
 {
 	uint32_t places = atomic_load(&table->parts) << LINK_SLOT_SHIFT;
@@ -120,7 +120,7 @@ static void visit_part(const struct table_part *part, bool wait,
 	for (uint32_t i = 0; i <= LINK_INDEX_MASK; i++) {
 		struct progress_qp *qp = table_entry(part, i);
 
-		/* Chunks that were never made are the rule. */
+		/* Skip chunks that were never allocated, which is most of them. */
 		if (!qp && !atomic_load(&part->chunk[i >> TABLE_CHUNK_SHIFT]))
 			i |= TABLE_CHUNK_ENTRIES - 1;
 		if (!qp)

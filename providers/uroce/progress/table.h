@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queue pair numbers of a worker: slot << LINK_SLOT_SHIFT | index for each of its slots, and
- * the path from a number to its QP.  Numbers are given out round robin from a random start, so that
- * a packet for a QP that has gone (or for one of an earlier process in this slot) meets nothing for
- * a long time.
+ * QPNs of a worker (slot << LINK_SLOT_SHIFT | index for each of its slots), and lookup of QPs by
+ * number.  Numbers are assigned round robin from a random start, so that a packet for a destroyed
+ * QP (or one of an earlier process with this slot) finds no QP for a long time.
  *
- * Slots are never taken away, and chunks of entries are made when first needed and stay until the
- * end, so that table_find() needs no lock.  Changes are made under a lock inside.
+ * Slots are never removed, and chunks of entries are allocated on first use and freed at the end,
+ * so that table_find() needs no lock.  Changes are made under a lock inside.
  */
 #ifndef UROCE_PROGRESS_TABLE_H
 #define UROCE_PROGRESS_TABLE_H
@@ -19,7 +18,7 @@
 #define TABLE_CHUNK_SHIFT 10
 #define TABLE_CHUNK_ENTRIES (1u << TABLE_CHUNK_SHIFT)
 #define TABLE_CHUNKS ((LINK_INDEX_MASK + 1) >> TABLE_CHUNK_SHIFT)
-/* Numbers below are special (0 and 1 are the management queue pairs) or kept back. */
+/* Lower indexes are special (QPNs 0 and 1 are management QPs) or reserved. */
 #define TABLE_FIRST_INDEX 16
 
 struct table_chunk {
@@ -33,33 +32,33 @@ struct table_part {
 
 struct qpn_table {
 	pthread_mutex_t lock;
-	uint32_t next; /* place to try first: number of the part << LINK_SLOT_SHIFT | index */
+	uint32_t next; /* place to try first: index of the part << LINK_SLOT_SHIFT | index in it */
 	uint32_t used;
 	atomic_uint parts; /* number of slots */
 	struct table_part part[LINK_SLOTS_MAX];
 };
 
-/* start: the index to begin with, any number. */
+/* start: index of the first number, any value */
 void table_init(struct qpn_table *table, uint32_t slot, uint32_t start);
 void table_fini(struct qpn_table *table);
-/* A further slot: its numbers are given out too from now on.  There is room for LINK_SLOTS_MAX. */
+/* Adds a slot, whose numbers are assigned from now on too.  At most LINK_SLOTS_MAX in total. */
 void table_add_slot(struct qpn_table *table, uint32_t slot);
 
 /*
- * Gives qp a number (qp->qpn) and enters it.  Returns the number of QPs in the table; -ENOSPC
- * when all numbers of the slots are in use, -ENOMEM when no memory is left.
+ * Assigns a number to qp (qp->qpn) and enters it.  Returns the number of QPs in the table; -ENOSPC
+ * if all numbers of the slots are in use, -ENOMEM if out of memory.
  */
 int table_add(struct qpn_table *table, struct progress_qp *qp);
 void table_remove(struct qpn_table *table, struct progress_qp *qp);
 
 /*
- * Call visit for each QP, under the QP's lock.  Those whose lock is taken are waited for, or passed
- * over.  Caller holds the turn lock.
+ * Calls visit for each QP, under the QP's lock.  If the lock is taken: waits for it if wait is
+ * true, else skips the QP.  Caller holds turn_lock.
  */
 void table_visit(struct qpn_table *table, bool wait, void (*visit)(struct progress_qp *, void *arg),
 		 void *arg);
 
-/* The part of a slot, or NULL if it is none of the table's. */
+/* Returns the part of a slot, or NULL if the slot is not in the table. */
 static inline struct table_part *table_part(struct qpn_table *table, uint32_t slot)
 {
 	unsigned int parts;
@@ -85,8 +84,8 @@ static inline struct progress_qp *table_entry(const struct table_part *part, uin
 }
 
 /*
- * The QP of a number, or NULL; *ours is true if the number's slot is one of the table's.  The
- * caller is inside a turn, which keeps the QP from going away (progress_qp_remove()).
+ * Returns the QP of a number, or NULL; sets *ours if the number's slot is in the table.  The caller
+ * runs a cycle, which prevents the removal of the QP (progress_qp_remove()).
  */
 static inline struct progress_qp *table_find(struct qpn_table *table, uint32_t qpn, bool *ours)
 {

@@ -84,7 +84,7 @@ void tap_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *bytes, siz
 	const struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 	struct capture *capture = capture_on();
 	struct capture_path path;
-	/* It would have left alone, from a socket that counts from 0. */
+	/* It would have been sent alone, with IPv4 ID 0. */
 	const struct capture_packets packets = {
 		.path = &path,
 		.pieces = &piece,

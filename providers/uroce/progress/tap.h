@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The one place at which packets of this process pass by on their way to the link and from it, be
- * it a socket, shared memory or this process again: the capture sees them here.  Without a capture
- * all of it is one branch for each burst sent and for each packet received.
+ * Capture hooks: all packets of this process to and from the link pass these functions, whether by
+ * socket, shared memory or loopback.  Without a capture they cost one branch for each burst sent
+ * and each packet received.
  */
 #ifndef UROCE_PROGRESS_TAP_H
 #define UROCE_PROGRESS_TAP_H
@@ -11,21 +11,21 @@
 #include "link/link.h"
 #include "progress.h"
 
-/* What is sent. */
+/* Kinds of sent packets. */
 enum tap_kind {
-	TAP_AGAIN,     /* when the link is full it will be sent later, perhaps in another burst */
-	TAP_ONCE,      /* when the link is full it is lost */
-	TAP_CORRUPTED, /* the same, and fault injection has changed it */
-	TAP_DROPPED,   /* not sent: fault injection has taken it out */
+	TAP_AGAIN,     /* if the link is full they are sent later, perhaps in another burst */
+	TAP_ONCE,      /* if the link is full they are lost */
+	TAP_CORRUPTED, /* as TAP_ONCE, and corrupted by fault injection */
+	TAP_DROPPED,   /* not sent: dropped by fault injection */
 	TAP_KINDS,
 };
 
-/* For those below, and for when it is known that there is a capture. */
+/* Sends with a capture running; for the inline functions below. */
 int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t qpn,
 		      enum tap_kind kind, const struct iovec *pieces, unsigned int count,
 		      unsigned int segment);
 
-/* As link_send(); qpn is the queue pair that sends. */
+/* Sends as link_send() and captures the packets; qpn is the sending QP. */
 static inline int tap_send(struct link_peer *peer, uint32_t qpn, enum tap_kind kind,
 			   const struct iovec *pieces, unsigned int count, unsigned int segment)
 {
@@ -36,24 +36,24 @@ static inline int tap_send(struct link_peer *peer, uint32_t qpn, enum tap_kind k
 	return link_send(peer, pieces, count, segment);
 }
 
-/* One packet of kind TAP_DROPPED. */
+/* Captures a packet of kind TAP_DROPPED. */
 void tap_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *bytes, size_t length);
 
-/* A datagram of batch, which came by path. */
+/* A received datagram of batch, and its path. */
 struct tap_datagram {
 	const struct wire_path *path;
 	const struct link_batch *batch;
 	const uint8_t *bytes;
 	size_t length;
-	uint64_t *came; /* of the batch, as in struct capture_packets */
+	uint64_t *came; /* timestamp of the batch, as in struct capture_packets */
 };
 
-/* It is for a queue pair of this process; ip_id is its IPv4 identification. */
+/* Captures a datagram for a QP of this process; ip_id is its IPv4 ID. */
 void tap_received(struct capture *capture, const struct tap_datagram *datagram, uint16_t ip_id);
 /*
- * It is refused, for the reason that has this counter, or handed on (PROGRESS_COUNT_FORWARDED).
- * ip_id is what is expected: where that makes the ICRC wrong, another one that makes it right is
- * taken for the datagram's.
+ * Captures a datagram that was dropped, with the counter of the reason, or forwarded
+ * (PROGRESS_COUNT_FORWARDED).  ip_id is the expected IPv4 ID: if the ICRC is wrong with it, an ID
+ * that makes the ICRC right is captured instead.
  */
 void tap_refused(struct capture *capture, const struct tap_datagram *datagram, uint16_t ip_id,
 		 enum progress_counter why);

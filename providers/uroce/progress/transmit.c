@@ -12,14 +12,14 @@
 enum {
 	STAGING_BYTES = 65536,
 	TX_BUFFERS_MIN = 8,
-	/* A burst of 15 packets of 4 KB, each gathered from several stretches of memory. */
+	/* Enough for a burst of 15 packets of 4 KB, each gathered from several memory ranges. */
 	PIECES = 256,
-	/* Below, a copy is cheaper than one more piece (bench: 128 pieces halve the rate). */
+	/* Shorter payloads are copied, which is cheaper than another piece. */
 	GATHER_FROM = 2048,
-	/* Bytes of socket buffer to leave beside a burst. */
+	/* Bytes of the receiver's socket buffer to leave free. */
 	NEEDED_ROOM = 16384,
-	BTH_DEST_QPN = 4, /* the four bytes that end in it */
-	/* Bursts of more packets than this are long. */
+	BTH_DEST_QPN = 4, /* offset of the four bytes that end in it */
+	/* A burst of more packets is long. */
 	SHORT_BURST_PACKETS = 8,
 };
 
@@ -36,7 +36,7 @@ struct tx_buffer *tx_buffer_new(unsigned int max_packets)
 
 	if (!tx)
 		return NULL;
-	/* What is the same for all bursts that are made in it. */
+	/* Fields that are the same for all bursts. */
 	tx->burst.staging = tx->staging;
 	tx->burst.staging_bytes = STAGING_BYTES;
 	tx->burst.pieces = tx->pieces;
@@ -52,10 +52,7 @@ void tx_buffer_free(struct tx_buffer *tx)
 	free(tx);
 }
 
-/*
- * The least for machines with few processors, where a thread that has a buffer may wait for a
- * processor.
- */
+/* TX_BUFFERS_MIN is for machines with few CPUs, where a thread with a buffer may wait for a CPU. */
 unsigned int tx_buffers_wanted(void)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -65,7 +62,7 @@ unsigned int tx_buffers_wanted(void)
 	return processors < PROGRESS_TX_BUFFERS ? (unsigned int)processors : PROGRESS_TX_BUFFERS;
 }
 
-/* NULL when as many threads as there are buffers are sending just now. */
+/* Returns NULL if all buffers are in use by other threads. */
 static struct tx_buffer *take_buffer(struct progress *progress)
 {
 	for (unsigned int i = 0; i < progress->tx_count; i++) {
@@ -83,7 +80,9 @@ static struct tx_buffer *take_buffer(struct progress *progress)
 
 static void give_buffer(struct progress *progress, struct tx_buffer *tx)
 {
-	/* There are as many places as buffers, so that one is empty, if not always the same. */
+	/*
+	 * There are as many places as buffers, so one is always empty, though not always the same.
+	 */
 	for (unsigned int i = 0;; i = (i + 1) % progress->tx_count) {
 		struct tx_buffer *none = NULL;
 
@@ -135,14 +134,15 @@ static int send_burst(struct progress *progress, struct tx_buffer *tx, struct li
 }
 
 /*
- * Nothing slows down the sender of an unreliable service, as a wire would; so between processes of
- * this host, where it can be seen, at least the receiver's socket is not made to overflow.
+ * Returns false if the burst might overflow the receiver's socket buffer.  Nothing else slows down
+ * the sender of an unreliable service, as a wire would; the buffer is visible for processes of this
+ * host.
  */
 static bool has_room(const struct link_peer *peer, const struct eng_burst *burst)
 {
 	/*
-	 * The kernel counts a page for each piece of a page, and other processes that look now
-	 * send as well.
+	 * The kernel charges a whole page for each piece of a page, and other senders see the same
+	 * room.
 	 */
 	uint64_t need = 3 * (uint64_t)burst->bytes + NEEDED_ROOM;
 	uint32_t dest_qpn = wire_get_be32(burst->pieces[0].bytes + BTH_DEST_QPN) & WIRE_24BIT_MASK;
@@ -151,8 +151,8 @@ static bool has_room(const struct link_peer *peer, const struct eng_burst *burst
 }
 
 /*
- * A burst that finds its ring full was made in vain, so there is a look first; but not before each
- * ACK.  What has found it full once, or sends long bursts, looks.
+ * Returns true if the ring is full, to avoid building a burst that does not fit.  Checks only QPs
+ * that found the ring full or sent a long burst before, and so not for each ACK.
  */
 static bool is_full(struct progress_qp *qp)
 {
@@ -161,18 +161,18 @@ static bool is_full(struct progress_qp *qp)
 	return link_peer_is_full(qp->peer);
 }
 
-/* What the engine says; what it fills in the burst needs no value before. */
+/* Builds the next burst.  The engine sets the other fields of the burst. */
 static inline enum eng_tx ask(struct progress_qp *qp, struct tx_buffer *tx, struct eng_tx_ctx *ctx)
 {
-	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
+	/* A connected QP has one peer; a datagram QP sends to that of the address handle. */
 	tx->burst.identification = qp->peer ? link_peer_identification(qp->peer) : 0;
 	ctx->full = is_full(qp);
 	return eng_transmit(qp->engine, &tx->burst, ctx);
 }
 
 /*
- * Send the burst that the engine has made: ENG_TX_BURST, or ENG_TX_BACKPRESSURE when the transport
- * did not take it.  Not inlined, as most rounds have nothing to send.
+ * Sends the burst that the engine has built.  Returns ENG_TX_BURST, or ENG_TX_BACKPRESSURE if the
+ * socket buffer or ring was full.  Not inlined, as usually there is nothing to send.
  */
 static __attribute__((noinline)) enum eng_tx
 transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer *tx, uint64_t now)
@@ -186,7 +186,7 @@ transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer
 	error = qp->unreliable && !has_room(peer, burst)
 			? -EAGAIN
 			: send_burst(progress, tx, peer, qp->qpn, now);
-	/* Other errors lose the burst, as the network might: retries are the engine's. */
+	/* With other errors the burst is lost, as in the network; the engine retries. */
 	if (error != -EAGAIN && error != -ENOBUFS) {
 		if (error)
 			count_anywhere(progress, PROGRESS_COUNT_SEND_ERRORS);
@@ -250,7 +250,7 @@ void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool w
 		return;
 	qp->scheduled = true;
 	push(progress, qp);
-	/* Pairs with the helper, which arms and then looks whether anything is scheduled. */
+	/* Pairs with the progress thread, which arms and then checks for scheduled QPs. */
 	if (wake && wakeup_is_armed(progress))
 		wakeup_helper(progress);
 }
@@ -286,13 +286,13 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 		struct progress_qp *next = other->next_scheduled;
 
 		if (other != qp)
-			push(progress, other); /* it has its mark already */
+			push(progress, other); /* already marked as scheduled */
 		other = next;
 	}
 	transmit_look_again(progress);
 }
 
-/* Send at once.  The thread that posts finds errno as it was. */
+/* Sends at once.  Preserves errno of the posting thread. */
 static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_tx_trigger trigger)
 {
 	bool polled = !wakeup_is_armed(progress);
@@ -309,7 +309,7 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 		give_buffer(progress, tx);
 	}
 	transmit_deadline(progress, qp);
-	/* What waits for other QPs is looked at when their ACKs come. */
+	/* QPs that wait for the in-flight budget are served when ACKs of other QPs arrive. */
 	if (end != TRANSMIT_DONE)
 		transmit_schedule(progress, qp, end != TRANSMIT_NO_SHARE);
 	errno = before;
@@ -324,9 +324,9 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 		return;
 	ctx = transmit_ctx(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
 	/*
-	 * The helper need not be woken: the ACK of what is under way will do that, or its time-out.
-	 * Nor for what an application that polls leaves to its next poll; but it may have been
-	 * armed since then, and found nothing to do.
+	 * The progress thread need not be woken: the ACK of requests in flight or a timeout will do
+	 * that. The same is true of requests that a polling application leaves to its next poll,
+	 * but the progress thread may have been armed since then and found nothing to do.
 	 */
 	if (eng_sq_kick(qp->engine, &ctx) == ENG_TX_BURST)
 		send_now(progress, qp, ENG_TX_TRIGGER_POST);

@@ -10,55 +10,51 @@
 #include "transmit.h"
 
 /*
- * A poller reads the socket of an address only in every LOOK_INTERVAL-th turn when the others have
- * received QUIET_TURNS times since it did.  A system call that finds nothing takes half a
- * microsecond: MPI_Fetch_and_op over UCX, whose processes have 127.0.0.1 and ::1 open, takes 76 to
- * 88 us with it and 60 to 73 us without (medians, by turns).
+ * A poller reads the socket of an address only in every LOOK_INTERVAL-th cycle if other addresses
+ * have received QUIET_TURNS batches since it did: a system call that finds nothing takes 0.5 us.
+ * Helps applications that open several addresses, such as UCX with 127.0.0.1 and ::1.
  */
 enum { QUIET_TURNS = 64, LOOK_INTERVAL = 16 };
 
 enum {
 	/*
-	 * Batches of one address in a turn: a limit, for other addresses and answers wait
-	 * meanwhile.  1 and 64 instead make no difference to five streams and latencies (medians
-	 * of three).
+	 * Maximum number of batches per address in a cycle, since other addresses and responses
+	 * must wait.
 	 */
 	RECEIVE_BATCHES = 8,
-	/* A socket buffer of the default size holds fewer.  The peers may go on sending. */
+	/*
+	 * More than a socket buffer of the default size holds.  A limit, since peers may keep
+	 * sending.
+	 */
 	ALL_BATCHES = 2048,
 	DELIVERY_BATCHES = 64,
 	/*
-	 * So few packets are no stream: a poller goes back to its completions at once, since one
-	 * more look at the socket would cost them 0.2 us, and their ACK waits for data that may go
-	 * the same way.  bench: ACK behind the data x 1.17, before it x 1.9.
+	 * At most this many packets are not a stream: a poller returns to its completions without
+	 * checking the socket again (0.2 us), and the ACK is delayed for a reply.
 	 */
 	FEW_PACKETS = 2,
-	/* The clock is read with each second poll in vain. */
+	/* The clock is read with every second poll without result. */
 	YIELD_LOOK_POLLS = 2,
 	/*
-	 * Some 50 us: for so long a poller leaves the turn lock to a thread that waits for it.  On
-	 * a busy host that thread may wait for a processor as well, for tens of milliseconds.  A
-	 * thread that makes and destroys queue pairs beside one that streams takes 40 us for one
-	 * so, 0.5 ms when the poller leaves nothing (the longest: 1 and 26 ms), and 4096 or 16384
-	 * polls are as good (means, medians of three).
+	 * Number of polls (about 50 us) in which a poller leaves turn_lock to a thread that waits
+	 * for it. The limit is needed on a busy host, where the waiting thread may itself wait for
+	 * a CPU for tens of milliseconds.
 	 */
 	GIVE_WAY_POLLS = 1024,
 	/*
-	 * A thread that computes between its polls is none to leave all to.  A peer of one that
-	 * computes for 300 us each time waits 49 us for its ACKs with this, and 313 us when a
-	 * single poll counts (medians of five).
+	 * Number of consecutive polls after which a thread is regarded as spinning.  A thread that
+	 * computes between its polls must not be relied on: its peers would wait for their ACKs.
 	 */
 	STREAK_POLLS = 64,
 	/*
-	 * QPs that have waited for room are served in a turn; and idle turns between looks.  It is
-	 * a limit: with 1 and 1024 instead 64 and 1024 queue pairs are as fast (medians of three).
+	 * Maximum number of QPs waiting for the in-flight budget that are served in a cycle; also
+	 * the number of idle cycles between two attempts to serve them.
 	 */
 	SHARE_QUEUE_SERVED = 16,
 	/*
-	 * The polls of a streak take no longer than this.  On a busy host a poller has long
-	 * pauses, but unlike one that sleeps between its polls it does not make them itself.  A
-	 * peer of the thread above waits 50 us with this limit, 302 us without, and 48 us with one
-	 * of half a millisecond (medians of two).
+	 * Maximum duration of a streak of polls.  On a busy host a poller has long pauses, but
+	 * unlike a thread that sleeps between its polls, it does not block itself; so up to
+	 * STREAK_MAX_NS is allowed if the thread has not slept.
 	 */
 	STREAK_NS = PROGRESS_TICK_NS,
 	STREAK_MAX_NS = 8 * PROGRESS_TICK_NS,
@@ -72,8 +68,8 @@ int progress_turn_worker(void)
 }
 
 /*
- * The helper's turn has taken packets, and completions of theirs may be seen before what it owes
- * the peers for them has left.
+ * Called when a cycle other than a poller's has received packets: their completions may be found
+ * before the responses to the peers have been sent.
  */
 static inline void begin_answering(const struct turn *turn)
 {
@@ -125,10 +121,10 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 		struct link_batch batch;
 		unsigned int packets;
 
-		/* The link sets the rest. */
+		/* The link sets the other fields. */
 		batch.buffer = progress->receive_buffer;
 		batch.buffer_bytes = LINK_MAX_BYTES + 1;
-		/* Posters should not wait for a system call. */
+		/* Threads that post should not wait for a system call. */
 		turn_leave(turn);
 		count_in_turn(progress, PROGRESS_COUNT_RECEIVE_CALLS);
 		if (group ? link_group_receive(group->link, &batch) : link_receive(addr, &batch))
@@ -145,14 +141,14 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 	turn->unread = true;
 }
 
-/* Few processes have any. */
+/* Not inlined, since few processes join groups. */
 static __attribute__((noinline, nonnull)) void
 receive_from_group(struct turn *turn, const struct progress_group *group)
 {
 	receive_from(turn, NULL, group);
 }
 
-/* Few processes have so many. */
+/* Not inlined, since few processes have so many addresses. */
 static __attribute__((noinline)) void receive_from_many(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
@@ -162,13 +158,13 @@ static __attribute__((noinline)) void receive_from_many(struct turn *turn)
 	turn->unread = count == WAKEUP_EVENTS;
 	for (int i = 0; i < count; i++)
 		receive_from(turn, readable[i], NULL);
-	/* Shared memory has no descriptor, and is looked at without a system call. */
+	/* Shared memory has no descriptor, and is checked without a system call. */
 	for (unsigned int i = 0; i < progress->address_count; i++)
 		if (link_addr_has_memory(progress->address[i].addr))
 			receive_from(turn, progress->address[i].addr, NULL);
 }
 
-/* Returns true if this turn skips the socket of a quiet address while other addresses are busy. */
+/* Returns true if this cycle skips the socket of a quiet address while other addresses are busy. */
 static bool is_left_out(const struct turn *turn, struct progress_address *address)
 {
 	if (turn->maker != TURN_POLLER || turn->reads_all || address->others < QUIET_TURNS ||
@@ -209,7 +205,9 @@ static void receive_deliveries(struct turn *turn)
 		turn_leave(turn);
 		if (link_delivery_receive(progress->link, &batch))
 			return;
-		/* The link finds an address until it is closed: one that is no more here may be. */
+		/*
+		 * The link knows an address until it is closed, so it may no longer be in use here.
+		 */
 		if (!progress_find_address(progress, batch.addr))
 			continue;
 		begin_answering(turn);
@@ -236,8 +234,8 @@ static inline void receive_all(struct turn *turn)
 }
 
 /*
- * The process had no processor for longer than a Local ACK Timeout.  The ACK may have come by then
- * and lie behind more packets than a turn receives.
+ * The process had no CPU for longer than a Local ACK Timeout.  The ACK may have arrived in the
+ * meantime, behind more packets than a cycle receives.
  */
 static __attribute__((noinline)) void receive_rest(struct turn *turn)
 {
@@ -265,7 +263,7 @@ static void expire(struct turn *turn)
 
 	if (progress->fault && fault_release(progress->fault, turn->now))
 		turn->worked = true;
-	/* It is queued again when it is served; by a post in between perhaps once more. */
+	/* Serving the QP queues it again; a post in between may have queued it already. */
 	while ((qp = deadline_pop(&progress->deadlines, turn->now))) {
 		turn_visit(turn, qp);
 		if (turn->unread && !turn->reads_all && eng_times_out(qp->engine, turn->now)) {
@@ -299,8 +297,7 @@ static inline struct eng_tx_ctx ctx_of(const struct turn *turn, const struct pro
 	struct progress *progress = turn->progress;
 	bool polled = !wakeup_is_armed(progress);
 
-	/* Without a helper that watches it would have to be woken for each ACK, to look after it.
-	 */
+	/* Without an awake progress thread, delaying an ACK would require a wake-up to send it. */
 	return transmit_ctx(progress, qp, ENG_TX_TRIGGER_POLL, turn->now, polled,
 			    polled || turn->maker == TURN_HELPER);
 }
@@ -329,7 +326,10 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		transmit_schedule(progress, qp, turn->maker != TURN_HELPER);
 }
 
-/* There may be room now for the first QP of the share queue; true while there is. */
+/*
+ * Serves the first QP that waits for the in-flight budget.  Returns true if there may be room for
+ * another one.
+ */
 static bool serve_share_waiter(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
@@ -341,12 +341,12 @@ static bool serve_share_waiter(struct turn *turn)
 	if (!qp)
 		return false;
 	turn_visit(turn, qp);
-	/* Its turn has come. */
+	/* The first in the queue need not wait for others. */
 	ctx = ctx_of(turn, qp);
 	ctx.budget_waits = false;
 	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS_SHARE_QUEUE, progress->turn_tx, &bursts);
 	transmit_deadline(progress, qp);
-	/* A socket is full for all of them, a ring for one peer only. */
+	/* A full socket buffer blocks all QPs, a full ring only those with the same peer. */
 	if (end == TRANSMIT_MORE ||
 	    (end == TRANSMIT_BLOCKED && qp->transport == LINK_SHARED_MEMORY))
 		share_queue_add(&progress->share_queue, qp);
@@ -362,7 +362,9 @@ static void serve_share_queue(struct turn *turn)
 {
 	static const unsigned int most = SHARE_QUEUE_SERVED;
 
-	/* ACKs and time-outs make room; others, as the end of a QP, are not that frequent. */
+	/*
+	 * ACKs and timeouts make room; other events that do, such as the removal of a QP, are rare.
+	 */
 	if (!turn->worked && turn->maker == TURN_POLLER && ++turn->progress->idle_turns % most)
 		return;
 	for (unsigned int served = 0; served < most && serve_share_waiter(turn); served++)
@@ -370,8 +372,8 @@ static void serve_share_queue(struct turn *turn)
 }
 
 /*
- * Has nothing come, is nothing due, and does nothing wait?  Most turns of a poller end with that,
- * and then there is nothing to tell either.
+ * Returns true if nothing was received and nothing is due or scheduled.  Most cycles of a poller
+ * end so, and then there is nothing to report.
  */
 static inline bool is_idle(const struct turn *turn)
 {
@@ -388,7 +390,7 @@ static __attribute__((noinline)) enum turn_result finish(struct turn *turn)
 
 	expire(turn);
 	move_scheduled(turn);
-	/* next_in_turn is the turn's own: no other thread changes it. */
+	/* Only the running cycle uses next_in_turn. */
 	for (qp = turn->scheduled; qp; qp = qp->next_in_turn)
 		serve(turn, qp);
 	if (share_queue_waits(&turn->progress->share_queue))
@@ -439,7 +441,10 @@ enum turn_result turn_take_deliveries(struct progress *progress)
 	return finish(&turn);
 }
 
-/* Caller makes the turn.  Have there been enough polls in a row that a thread must be spinning? */
+/*
+ * Returns true after so many consecutive polls that the thread must be spinning.  Caller runs the
+ * cycle.
+ */
 static bool is_streak(struct progress *progress)
 {
 	unsigned int polls = atomic_load_explicit(&progress->streak, memory_order_relaxed) + 1;
@@ -461,12 +466,15 @@ static bool is_streak(struct progress *progress)
 	return true;
 }
 
-/* Of a thread that polls. */
+/* State of the calling thread as a poller. */
 static __thread struct {
-	/* Since there was work, or since it yielded; and when it first looked at the clock then. */
+	/*
+	 * Number of polls without result since there was work or the thread yielded, and the time
+	 * of the first clock read since then.
+	 */
 	unsigned int vain_polls;
 	uint64_t vain_since;
-	uint64_t waited; /* from then to the last look; 0 after a yield */
+	uint64_t waited; /* time from vain_since to the last clock read; 0 after a yield */
 	struct poller_patience patience;
 } poller = { .patience = POLLER_PATIENCE };
 
@@ -491,7 +499,7 @@ static __attribute__((noinline)) void yield_sometimes(void)
 	poller_yielded(&poller.patience, progress_now() - now, poller_preemptions);
 }
 
-/* Should a poller leave the turn to a thread that waits for it? */
+/* Returns true if a poller should leave turn_lock to a thread that waits for it. */
 static bool gives_way(struct progress *progress)
 {
 	static __thread unsigned int given;
@@ -547,17 +555,21 @@ void progress_notify_armed(struct progress *progress)
 	if (progress->dead)
 		return;
 	/*
-	 * It may go to sleep: polls before that are of no streak.  To be armed anew for each event
-	 * takes a call to the helper, 1.3 us of ibv_rc_pingpong -e.
+	 * The application may sleep now, so earlier polls do not count.  If the sockets were
+	 * disarmed in between, arming them for each event would take a call to the progress thread.
 	 */
 	atomic_store_explicit(&progress->streak, 0, memory_order_relaxed);
 	if (!wakeup_is_armed(progress)) {
 		wakeup_arm(progress);
-		/* The sockets wake it, but writers to shared memory do not know of it yet. */
+		/*
+		 * Datagrams on the sockets wake the progress thread, but writers to shared memory
+		 * do not know yet that they must.
+		 */
 		wakeup_helper(progress);
 	}
 	/*
-	 * What waits for the next poll would wait long.  If the lock is taken, that turn does it.
+	 * Requests left for the next poll would wait long.  If the lock is taken, the running cycle
+	 * sends them.
 	 */
 	if (transmit_is_scheduled(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		turn_make(progress, TURN_HELPER);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The queue pairs of a turn: one at a time is locked, and some are to be visited at its end. */
+/* QPs of a cycle: locks one at a time, and collects those to be served at the end. */
 #include "turn.h"
 
 inline void turn_leave(struct turn *turn)

@@ -11,7 +11,9 @@
 #include "group.h"
 #include "instance.h"
 
-/* A turn that polls more sockets than this is slower than one epoll call and one socket. */
+/*
+ * With more addresses than this, polling each socket is slower than one epoll call and one socket.
+ */
 #define MANY_ADDRESSES 8
 
 struct wakeup_watch {
@@ -76,7 +78,10 @@ void wakeup_disarm(struct progress *progress)
 		atomic_store_explicit(&wakeup->armed, false, memory_order_seq_cst);
 	}
 	pthread_mutex_unlock(&wakeup->lock);
-	/* It may be asleep for ever, and has to begin to look whether polls still come. */
+	/*
+	 * The progress thread may be asleep without timeout, and must start to check whether polls
+	 * continue.
+	 */
 	if (changed)
 		wakeup_helper(progress);
 }
@@ -96,12 +101,16 @@ static int add_to_many(int many_fd, struct link_addr *addr)
 
 static void remove_socket(int epoll_fd, int fd)
 {
-	/* Closing would not do: other processes hold the same socket, and so epoll would keep it.
+	/*
+	 * close() is not enough: other processes have the same socket open, so epoll would keep it.
 	 */
 	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* Without a set of their own the sockets are looked at one by one, which takes longer. */
+/*
+ * Moves the sockets of all addresses to an epoll set of their own.  On failure they stay where they
+ * are, and each one is polled, which takes longer.
+ */
 static void gather_addresses(struct progress *progress)
 {
 	struct wakeup *wakeup = &progress->wakeup;
@@ -151,7 +160,7 @@ int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVE
 	struct epoll_event events[WAKEUP_EVENTS];
 	long count;
 
-	/* By syscall(2), as in wakeup_helper(). */
+	/* syscall(2), as in wakeup_helper(). */
 	count = syscall(SYS_epoll_pwait, wakeup->many_fd, events, WAKEUP_EVENTS, 0, NULL, 0);
 	for (long i = 0; i < count; i++)
 		readable[i] = events[i].data.ptr;
@@ -163,8 +172,8 @@ void wakeup_helper(struct progress *progress)
 	static const uint64_t one = 1;
 
 	/*
-	 * By syscall(2), since write() is a cancellation point: a thread that ends here ends in a
-	 * turn.  Fails only when it is full, and then the helper is awake.
+	 * syscall(2), since write() is a cancellation point, and a thread cancelled here would end
+	 * in a cycle.  Fails only if the counter is full, and then the progress thread is awake.
 	 */
 	syscall(SYS_write, progress->wakeup.wake_fd, &one, sizeof(one));
 }
@@ -226,7 +235,7 @@ void wakeup_abandon(struct wakeup *wakeup)
 		close(wakeup->many_fd);
 }
 
-/* epoll_wait(2) with nanoseconds where the kernel has that (5.11), else rounded up. */
+/* epoll_wait(2) with nanoseconds if the kernel supports it (5.11), else rounded up. */
 int wakeup_wait(struct wakeup *wakeup, struct epoll_event events[WAKEUP_EVENTS],
 		uint64_t timeout_ns)
 {
@@ -264,7 +273,7 @@ void wakeup_call_watch(struct wakeup *wakeup, int fd)
 		watch = watch->next;
 	wakeup->running = watch;
 	pthread_mutex_unlock(&wakeup->lock);
-	/* Else it has been taken back since the event. */
+	/* NULL: the watch was removed after the event. */
 	if (!watch)
 		return;
 	watch->callback(watch->arg);
@@ -312,7 +321,10 @@ void progress_unwatch(struct progress *progress, int fd)
 	if (watch) {
 		*from = watch->next;
 		epoll_ctl(wakeup->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-		/* From inside its own callback it cannot be waited for; nothing uses it later. */
+		/*
+		 * Its own callback cannot wait for itself; the watch is not used after the
+		 * callback.
+		 */
 		while (wakeup->running == watch && !pthread_equal(pthread_self(), wakeup->thread))
 			pthread_cond_wait(&wakeup->returned, &wakeup->lock);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What wakes the helper thread (helper.h): the sockets, the control socket of the link, watched
- * descriptors, deadlines and calls of other threads.
+ * Wakes the progress thread (helper.h): sockets, the broker's delivery socket, watched descriptors,
+ * deadlines and calls of other threads.
  *
- * While it is armed the sockets are in its epoll; while it is disarmed they are there with no
- * events.  Nothing is lost in between, because epoll is level triggered.
+ * While armed the sockets are in its epoll set; while disarmed they are in it with no events.
+ * Nothing is lost in between, because epoll is level-triggered.
  */
 #ifndef UROCE_PROGRESS_WAKEUP_H
 #define UROCE_PROGRESS_WAKEUP_H
@@ -26,23 +26,23 @@ struct wakeup {
 	int epoll_fd;
 	int wake_fd;
 	/*
-	 * Once there are many addresses: their sockets, in epoll_fd by this descriptor alone, so
-	 * that neither a turn nor arming takes a system call for each.  Else -1.  Changed under the
-	 * turn lock too.
+	 * With many addresses: an epoll set of their sockets, which is the only one of them in
+	 * epoll_fd, so that neither a cycle nor arming takes a system call for each.  Otherwise -1.
+	 * Changed under turn_lock too.
 	 */
 	int many_fd;
-	pthread_t thread; /* the helper's */
+	pthread_t thread; /* the progress thread */
 	/* Changed under lock. */
 	atomic_bool armed;
-	/* Until when the helper sleeps while armed; 0 while it is awake. */
+	/* Time until which the progress thread sleeps while armed; 0 while it is awake. */
 	atomic_uint_fast64_t sleeps_until;
-	pthread_mutex_t lock; /* the modes of the sockets, watches */
+	pthread_mutex_t lock; /* protects the events of the sockets, and the watches */
 	pthread_cond_t returned;
 	struct wakeup_watch *watches;
-	struct wakeup_watch *running; /* whose callback is being called */
+	struct wakeup_watch *running; /* watch whose callback is running */
 };
 
-/* What an epoll event is about; the descriptor is in the lower half. */
+/* Source of an epoll event, in the upper half of its data; the descriptor is in the lower half. */
 enum wakeup_source {
 	SOURCE_WAKE,
 	SOURCE_BROKER,
@@ -51,10 +51,10 @@ enum wakeup_source {
 	SOURCE_WATCH,
 };
 
-/* 0 or a negative errno; on failure nothing is left. */
+/* Returns 0 or a negative errno; on failure nothing remains allocated. */
 int wakeup_open(struct progress *progress);
 void wakeup_close(struct wakeup *wakeup);
-/* In a forked child: close the descriptors only; async-signal-safe. */
+/* For a forked child: closes the descriptors only; async-signal-safe. */
 void wakeup_abandon(struct wakeup *wakeup);
 
 static inline bool wakeup_armed_flag(const struct wakeup *wakeup)
@@ -64,16 +64,16 @@ static inline bool wakeup_armed_flag(const struct wakeup *wakeup)
 
 bool wakeup_is_armed(const struct progress *progress);
 
-/* Arm or disarm now.  Any thread, no lock but the turn's may be held. */
+/* Arms or disarms the sockets.  Any thread; no lock except turn_lock may be held. */
 void wakeup_arm(struct progress *progress);
 void wakeup_disarm(struct progress *progress);
 
-/* Let the helper look at everything soon. */
+/* Wakes the progress thread, which then checks everything. */
 void wakeup_helper(struct progress *progress);
-/* A deadline has been queued that is the earliest of all: wake the helper if it sleeps longer. */
+/* Wakes the progress thread if it sleeps longer than deadline, which has become the earliest. */
 void wakeup_earlier(struct progress *progress, uint64_t deadline);
 
-/* The address has been opened, or is about to be closed.  Caller holds both locks. */
+/* Adds or removes the socket of an address.  Caller holds turn_lock and wakeup.lock. */
 int wakeup_add_address(struct progress *progress, struct link_addr *addr);
 void wakeup_remove_address(struct progress *progress, struct link_addr *addr);
 /* The same for a multicast group. */
@@ -81,15 +81,18 @@ int wakeup_add_group(struct progress *progress, struct link_group *group);
 void wakeup_remove_group(struct progress *progress, struct link_group *group);
 
 /*
- * Number of addresses whose sockets have something to read, WAKEUP_EVENTS at most, of those in
- * many_fd.  Caller makes the turn.
+ * Returns the number of addresses in many_fd whose sockets are readable, at most WAKEUP_EVENTS.
+ * Caller runs the cycle.
  */
 int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVENTS]);
 
-/* For the helper: epoll_wait(2), ENG_NEVER waits for ever. */
+/* For the progress thread: epoll_wait(2); ENG_NEVER: no timeout. */
 int wakeup_wait(struct wakeup *wakeup, struct epoll_event events[WAKEUP_EVENTS],
 		uint64_t timeout_ns);
-/* For the helper: fd, which is watched, is readable.  No lock is held. */
+/*
+ * For the progress thread: calls the callback of fd, which is watched and has become readable.  No
+ * lock may be held.
+ */
 void wakeup_call_watch(struct wakeup *wakeup, int fd);
 
 #endif

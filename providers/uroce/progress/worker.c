@@ -76,7 +76,10 @@ static void free_memory(struct progress *progress)
 	free(progress);
 }
 
-/* Made now, so that posts allocate nothing.  Their memory is not touched before they are used. */
+/*
+ * Allocated in advance, so that posting allocates nothing.  The memory is not touched before its
+ * first use.
+ */
 static bool fill_stock(struct progress *progress)
 {
 	unsigned int wanted = tx_buffers_wanted();
@@ -92,7 +95,7 @@ static bool fill_stock(struct progress *progress)
 	return progress->turn_tx;
 }
 
-/* What threads look at without a lock. */
+/* Declares the fields that threads read without a lock. */
 static void tell_helgrind(struct progress *progress)
 {
 	HELGRIND_IS_ATOMIC(progress->turn_counter);
@@ -106,7 +109,7 @@ static void tell_helgrind(struct progress *progress)
 	HELGRIND_IS_ATOMIC(progress->gsi_wakeup);
 }
 
-/* All that needs nothing from outside. */
+/* Allocates a worker and initializes what needs no other resources. */
 static struct progress *allocate(unsigned int number, const struct progress_hooks *hooks)
 {
 	struct progress *progress = aligned_alloc(PROGRESS_CACHE_LINE, sizeof(*progress));
