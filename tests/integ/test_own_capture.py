@@ -205,7 +205,7 @@ REASONS = {
     "bad_pkey": "refused: wrong P_Key",
     "malformed_pkts": "refused: malformed",
     "mad_unheard": "refused: no program here uses the connection manager",
-    "forwarded": "handed on: for a queue pair of another process of this host",
+    "forwarded": "forwarded: for a queue pair of another process of this host",
 }
 
 

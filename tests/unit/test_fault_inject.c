@@ -48,11 +48,11 @@ static void test_refused(void **state)
 		{ "delay=us",
 		  "UROCE_FAULT: delay=us: delay must be a number with its unit: ns, us, ms or s" },
 		{ "delay=11s", "UROCE_FAULT: delay=11s: delay must be at most 10s" },
-		{ "seed=", "UROCE_FAULT: seed=: seed must be a whole number below 2^64" },
-		{ "seed=-1", "UROCE_FAULT: seed=-1: seed must be a whole number below 2^64" },
-		{ "seed=1.5", "UROCE_FAULT: seed=1.5: seed must be a whole number below 2^64" },
+		{ "seed=", "UROCE_FAULT: seed=: seed must be an integer below 2^64" },
+		{ "seed=-1", "UROCE_FAULT: seed=-1: seed must be an integer below 2^64" },
+		{ "seed=1.5", "UROCE_FAULT: seed=1.5: seed must be an integer below 2^64" },
 		{ "seed=18446744073709551616", "UROCE_FAULT: seed=18446744073709551616: seed must "
-					       "be a whole number below 2^64" },
+					       "be an integer below 2^64" },
 		{ "loss=0.1", "UROCE_FAULT: loss=0.1: unknown name, known are drop, dup, reorder, "
 			      "corrupt, delay and seed" },
 		{ "DROP=0.1", "UROCE_FAULT: DROP=0.1: unknown name, known are drop, dup, reorder, "

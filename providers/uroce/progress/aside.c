@@ -36,7 +36,7 @@ void aside_want(struct aside *aside)
 	if (!aside->running) {
 		join_last(aside);
 		aside->running = true;
-		here = thread_start(&aside->thread, "uroce-aside", do_work, aside) != 0;
+		here = thread_start(&aside->thread, "uroce-work", do_work, aside) != 0;
 		aside->joinable = !here;
 	}
 	pthread_mutex_unlock(&aside->lock);

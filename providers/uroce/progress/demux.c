@@ -38,9 +38,7 @@ struct visitor {
 	bool first;		       /* the current datagram is the first of the batch */
 	uint8_t header[ENG_GRH_BYTES]; /* for the current datagram, if UD */
 	struct capture *capture;       /* or NULL */
-	/*
-	 * for the capture: all packets of one call share a timestamp
-	 */
+	/* For the capture: all packets of one call share a timestamp */
 	uint64_t came;
 };
 

@@ -107,7 +107,7 @@ static const char *parse_delay(struct text text, uint64_t *delay_ns)
 
 static const char *parse_seed(struct text text, uint64_t *seed)
 {
-	static const char wrong[] = "seed must be a whole number below 2^64";
+	static const char wrong[] = "seed must be an integer below 2^64";
 
 	*seed = 0;
 	if (!text.length)

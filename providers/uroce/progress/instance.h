@@ -99,9 +99,7 @@ struct progress {
 	uint8_t *receive_buffer;
 	struct share_queue share_queue;
 	unsigned int idle_turns;
-	/*
-	 * number of consecutive polls while the sockets are armed, since a CQ was armed
-	 */
+	/* Number of consecutive polls while the sockets are armed, since a CQ was armed */
 	atomic_uint streak;
 	uint64_t streak_began;
 	uint64_t streak_sleeps; /* poller_sleeps() at the start of the streak */

@@ -47,7 +47,7 @@ static struct progress *next_worker(unsigned int *from)
 }
 
 /*
- * Threads do not exist in a forked child, locks that they held stay locked, and descriptors are
+ * Other threads do not exist in a forked child, locks that they held stay locked, descriptors are
  * shared with the parent: the child releases everything, and must open the device again to use it.
  */
 void progress_fork_child(void)

@@ -63,7 +63,7 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 	pthread_mutex_unlock(&progress->wakeup.lock);
 	turn_unlock(progress);
 	if (result) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "cannot watch the port: %s",
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot poll the socket: %s",
 			 strerror(-result));
 		link_addr_close(*addr);
 		return result;
@@ -171,7 +171,7 @@ int route_explain_dead(char error[PROGRESS_ERROR_TEXT])
 
 /*
  * Opens the path of CNPs, if switches may mark the peer's packets, and enables reading of the
- * marks. CNPs use a separate traffic class, as those of adapters do, so that they do not queue
+ * marks.  CNPs use a separate traffic class, as those of adapters do, so that they do not queue
  * behind data.
  */
 static int open_cnp_path(const struct progress_route *route, struct link_addr *addr,
@@ -190,7 +190,7 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 				DEFAULT_HOP_LIMIT, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "cannot reach the peer with congestion notifications: %s",
+			 "cannot open the path for congestion notifications: %s",
 			 strerror(-result));
 		return result;
 	}

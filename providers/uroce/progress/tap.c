@@ -12,12 +12,12 @@ static const char *const refusals[PROGRESS_COUNTER_COUNT] = {
 	[PROGRESS_COUNT_ICRC_ERRORS] = "refused: wrong ICRC",
 	[PROGRESS_COUNT_MALFORMED] = "refused: malformed",
 	[PROGRESS_COUNT_UNKNOWN_QP] = "refused: unknown queue pair",
-	[PROGRESS_COUNT_WRONG_SOURCE] = "refused: not from the peer that the queue pair has",
+	[PROGRESS_COUNT_WRONG_SOURCE] = "refused: not from the peer of the queue pair",
 	[PROGRESS_COUNT_WRONG_PKEY] = "refused: wrong P_Key",
 	[PROGRESS_COUNT_MAD_UNHEARD] = "refused: no program here uses the connection manager",
 	[PROGRESS_COUNT_MAD_MALFORMED] = "refused: malformed MAD",
 	[PROGRESS_COUNT_MAD_WRONG_QKEY] = "refused: wrong Q_Key for queue pair 1",
-	[PROGRESS_COUNT_FORWARDED] = "handed on: for a queue pair of another process of this host",
+	[PROGRESS_COUNT_FORWARDED] = "forwarded: for a queue pair of another process of this host",
 };
 
 static const char *const notes[TAP_KINDS] = {

@@ -325,7 +325,7 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 	ctx = transmit_ctx(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
 	/*
 	 * The progress thread need not be woken: the ACK of requests in flight or a timeout will do
-	 * that. The same is true of requests that a polling application leaves to its next poll,
+	 * that.  The same is true of requests that a polling application leaves to its next poll,
 	 * but the progress thread may have been armed since then and found nothing to do.
 	 */
 	if (eng_sq_kick(qp->engine, &ctx) == ENG_TX_BURST)

@@ -37,7 +37,7 @@ enum {
 	YIELD_LOOK_POLLS = 2,
 	/*
 	 * Number of polls (about 50 us) in which a poller leaves turn_lock to a thread that waits
-	 * for it. The limit is needed on a busy host, where the waiting thread may itself wait for
+	 * for it.  The limit is needed on a busy host, where the waiting thread may itself wait for
 	 * a CPU for tens of milliseconds.
 	 */
 	GIVE_WAY_POLLS = 1024,

@@ -19,9 +19,7 @@ struct turn {
 	struct progress_qp *scheduled; /* QPs to serve at the end, linked by next_in_turn */
 	struct progress_qp **scheduled_end;
 	unsigned int packets; /* number received */
-	/*
-	 * receive until nothing is left, at most ALL_BATCHES batches per address
-	 */
+	/* Receive until nothing is left, at most ALL_BATCHES batches per address */
 	bool reads_all;
 	bool unread;  /* there may be more to receive */
 	bool worked;  /* something was received, due or sent */

@@ -163,7 +163,7 @@ int worker_open(struct progress **opened, unsigned int number, const struct prog
 	table_init(&progress->table, progress->slot, random_start());
 	result = helper_start(progress);
 	if (result) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "cannot start the helper thread: %s",
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot start the progress thread: %s",
 			 strerror(-result));
 		goto close_link;
 	}
