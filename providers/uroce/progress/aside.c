@@ -3,7 +3,7 @@
 
 #include "link/thread.h"
 
-static void *do_work(void *arg)
+static void *run_work(void *arg)
 {
 	struct aside *aside = arg;
 
@@ -20,7 +20,7 @@ static void *do_work(void *arg)
 }
 
 /* Joins the thread that ran last.  Caller holds the lock, and no thread is running. */
-static void join_last(struct aside *aside)
+static void join_last_thread(struct aside *aside)
 {
 	if (aside->joinable)
 		pthread_join(aside->thread, NULL);
@@ -29,20 +29,20 @@ static void join_last(struct aside *aside)
 
 void aside_want(struct aside *aside)
 {
-	bool here = false;
+	bool run_here = false;
 
 	pthread_mutex_lock(&aside->lock);
 	aside->wanted = true;
 	if (!aside->running) {
-		join_last(aside);
+		join_last_thread(aside);
 		aside->running = true;
-		here = thread_start(&aside->thread, "uroce-work", do_work, aside) != 0;
-		aside->joinable = !here;
+		run_here = thread_start(&aside->thread, "uroce-work", run_work, aside) != 0;
+		aside->joinable = !run_here;
 	}
 	pthread_mutex_unlock(&aside->lock);
 	/* No thread could be started. */
-	if (here)
-		do_work(aside);
+	if (run_here)
+		run_work(aside);
 }
 
 void aside_finish(struct aside *aside)

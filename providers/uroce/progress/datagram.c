@@ -17,7 +17,7 @@ int progress_path_open(struct progress *progress, const struct progress_route *r
 					  : source_port_datagram(number);
 	int result;
 
-	if (progress->dead)
+	if (progress->forked)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
 	result = route_open(progress, route, port, false, &path->addr, &path->eng, error);
@@ -27,7 +27,7 @@ int progress_path_open(struct progress *progress, const struct progress_route *r
 
 void progress_path_close(struct progress *progress, struct progress_path *path)
 {
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	pthread_mutex_lock(&progress->route_lock);
 	route_close_both(progress, path->addr, path->eng.link);
@@ -43,9 +43,9 @@ struct progress_listen *progress_listen_new(void)
  * Returns the number of addresses that could be opened; *result is the last error.  Caller holds
  * route_lock.
  */
-static unsigned int open_all(struct progress *progress, const struct progress_local *local,
-			     unsigned int count, struct link_addr **addr, int *result,
-			     char error[PROGRESS_ERROR_TEXT])
+static unsigned int open_addresses(struct progress *progress, const struct progress_local *local,
+				   unsigned int count, struct link_addr **addr, int *result,
+				   char error[PROGRESS_ERROR_TEXT])
 {
 	unsigned int opened = 0;
 
@@ -72,13 +72,13 @@ int progress_listen_set(struct progress *progress, struct progress_listen *liste
 	unsigned int opened, old_count;
 	int result = -EADDRNOTAVAIL;
 
-	if (progress->dead)
+	if (progress->forked)
 		return route_explain_dead(error);
 	addr = calloc(count + 1, sizeof(struct link_addr *));
 	if (!addr)
 		return -ENOMEM;
 	pthread_mutex_lock(&progress->route_lock);
-	opened = open_all(progress, local, count, addr, &result, error);
+	opened = open_addresses(progress, local, count, addr, &result, error);
 	turn_lock(progress);
 	old = listen->addr;
 	old_count = listen->count;
@@ -97,7 +97,7 @@ int progress_listen_set(struct progress *progress, struct progress_listen *liste
 
 void progress_listen_close(struct progress *progress, struct progress_listen *listen)
 {
-	if (!progress->dead) {
+	if (!progress->forked) {
 		pthread_mutex_lock(&progress->route_lock);
 		for (unsigned int i = 0; i < listen->count; i++)
 			route_close_both(progress, listen->addr[i], NULL);

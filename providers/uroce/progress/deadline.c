@@ -30,7 +30,7 @@ static void set_queued(struct progress_qp *qp, uint64_t when)
 	__atomic_store_n(&qp->queued_deadline, when, __ATOMIC_RELAXED);
 }
 
-static void put(struct deadline_heap *heap, uint32_t index, struct progress_qp *qp)
+static void put_entry(struct deadline_heap *heap, uint32_t index, struct progress_qp *qp)
 {
 	heap->entry[index] = qp;
 	qp->heap_index = index;
@@ -52,10 +52,10 @@ static void sift_up(struct deadline_heap *heap, uint32_t index)
 	struct progress_qp *qp = heap->entry[index];
 
 	while (index > 1 && deadline_queued(heap->entry[index / 2]) > deadline_queued(qp)) {
-		put(heap, index, heap->entry[index / 2]);
+		put_entry(heap, index, heap->entry[index / 2]);
 		index /= 2;
 	}
-	put(heap, index, qp);
+	put_entry(heap, index, qp);
 }
 
 static void sift_down(struct deadline_heap *heap, uint32_t index)
@@ -71,13 +71,13 @@ static void sift_down(struct deadline_heap *heap, uint32_t index)
 		if (child > heap->count ||
 		    deadline_queued(heap->entry[child]) >= deadline_queued(qp))
 			break;
-		put(heap, index, heap->entry[child]);
+		put_entry(heap, index, heap->entry[child]);
 		index = child;
 	}
-	put(heap, index, qp);
+	put_entry(heap, index, qp);
 }
 
-static void take_out(struct deadline_heap *heap, struct progress_qp *qp)
+static void remove_entry(struct deadline_heap *heap, struct progress_qp *qp)
 {
 	uint32_t index = qp->heap_index;
 	struct progress_qp *last = heap->entry[heap->count--];
@@ -86,12 +86,12 @@ static void take_out(struct deadline_heap *heap, struct progress_qp *qp)
 	set_queued(qp, ENG_NEVER);
 	if (last == qp)
 		return;
-	put(heap, index, last);
+	put_entry(heap, index, last);
 	sift_up(heap, index);
 	sift_down(heap, last->heap_index);
 }
 
-static int grow(struct deadline_heap *heap)
+static int grow_heap(struct deadline_heap *heap)
 {
 	uint32_t capacity = heap->capacity ? 2 * heap->capacity : FIRST_CAPACITY;
 	struct progress_qp **entry = realloc(heap->entry, (capacity + 1) * sizeof(*entry));
@@ -111,7 +111,7 @@ int deadline_add_qp(struct deadline_heap *heap, struct progress_qp *qp, uint32_t
 	set_queued(qp, ENG_NEVER);
 	pthread_mutex_lock(&heap->lock);
 	while (!error && heap->capacity < qps)
-		error = grow(heap);
+		error = grow_heap(heap);
 	pthread_mutex_unlock(&heap->lock);
 	return error;
 }
@@ -120,7 +120,7 @@ void deadline_remove_qp(struct deadline_heap *heap, struct progress_qp *qp)
 {
 	pthread_mutex_lock(&heap->lock);
 	if (qp->heap_index != NOT_QUEUED) {
-		take_out(heap, qp);
+		remove_entry(heap, qp);
 		publish_earliest(heap);
 	}
 	pthread_mutex_unlock(&heap->lock);
@@ -134,7 +134,7 @@ bool deadline_queue(struct deadline_heap *heap, struct progress_qp *qp, uint64_t
 	if (when < deadline_queued(qp)) {
 		set_queued(qp, when);
 		if (qp->heap_index == NOT_QUEUED)
-			put(heap, ++heap->count, qp);
+			put_entry(heap, ++heap->count, qp);
 		sift_up(heap, qp->heap_index);
 		earliest = heap->entry[1] == qp;
 		if (earliest)
@@ -153,7 +153,7 @@ struct progress_qp *deadline_pop(struct deadline_heap *heap, uint64_t now)
 	pthread_mutex_lock(&heap->lock);
 	if (heap->count && deadline_queued(heap->entry[1]) <= now) {
 		qp = heap->entry[1];
-		take_out(heap, qp);
+		remove_entry(heap, qp);
 		publish_earliest(heap);
 	}
 	pthread_mutex_unlock(&heap->lock);

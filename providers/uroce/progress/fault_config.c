@@ -32,13 +32,13 @@ struct text {
 	size_t length;
 };
 
-static bool equal(struct text text, const char *name)
+static bool text_equals(struct text text, const char *name)
 {
 	return text.length == strlen(name) && !memcmp(text.bytes, name, text.length);
 }
 
 /* Parses digits from the front of *text; returns false if there are too many. */
-static bool take_digits(struct text *text, uint64_t *value, unsigned int *digits)
+static bool parse_digits(struct text *text, uint64_t *value, unsigned int *digits)
 {
 	*value = 0;
 	for (*digits = 0; text->length && *text->bytes >= '0' && *text->bytes <= '9'; ++*digits) {
@@ -55,18 +55,18 @@ static bool take_digits(struct text *text, uint64_t *value, unsigned int *digits
  * Parses an unsigned decimal number from the front of *text.  Not strtod(), which accepts signs,
  * blanks, NaN and hexadecimal numbers, and depends on the locale.
  */
-static bool take_decimal(struct text *text, double *value)
+static bool parse_decimal(struct text *text, double *value)
 {
 	uint64_t whole, fraction = 0;
 	unsigned int whole_digits, digits = 0;
 	double scale = 1;
 
-	if (!take_digits(text, &whole, &whole_digits))
+	if (!parse_digits(text, &whole, &whole_digits))
 		return false;
 	if (text->length && *text->bytes == '.') {
 		text->bytes++;
 		text->length--;
-		if (!take_digits(text, &fraction, &digits))
+		if (!parse_digits(text, &fraction, &digits))
 			return false;
 	}
 	if (whole_digits + digits == 0)
@@ -79,7 +79,7 @@ static bool take_decimal(struct text *text, double *value)
 
 static const char *parse_probability(struct text text, double *probability)
 {
-	if (!take_decimal(&text, probability) || text.length || *probability > 1)
+	if (!parse_decimal(&text, probability) || text.length || *probability > 1)
 		return "probability must be 0..1";
 	return NULL;
 }
@@ -92,10 +92,10 @@ static const char *parse_delay(struct text text, uint64_t *delay_ns)
 	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
 	double number;
 
-	if (!take_decimal(&text, &number))
+	if (!parse_decimal(&text, &number))
 		return "delay must be a number with its unit: ns, us, ms or s";
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (!equal(text, units[i].name))
+		if (!text_equals(text, units[i].name))
 			continue;
 		if (number * units[i].ns > (double)FAULT_MAX_DELAY_NS)
 			return "delay must be at most 10s";
@@ -155,7 +155,7 @@ static const char *parse_part(struct text text, unsigned int *seen, struct fault
 		name.length = (size_t)(sign - text.bytes);
 		value = (struct text){ sign + 1, text.length - name.length - 1 };
 	}
-	while (part < PARTS && !equal(name, part_names[part]))
+	while (part < PARTS && !text_equals(name, part_names[part]))
 		part++;
 	if (part < PARTS && !sign)
 		return "'=' and a value are missing";
@@ -165,7 +165,7 @@ static const char *parse_part(struct text text, unsigned int *seen, struct fault
 	return parse_value(part, value, config);
 }
 
-static void complain(struct text part, const char *problem, char error[PROGRESS_ERROR_TEXT])
+static void set_error(struct text part, const char *problem, char error[PROGRESS_ERROR_TEXT])
 {
 	bool cut = part.length > SHOWN_BYTES;
 
@@ -185,8 +185,8 @@ int fault_parse(const char *text, struct fault_config *config, char error[PROGRE
 
 		if (problem) {
 			/* An empty part shows nothing: show the whole text. */
-			complain(part.length ? part : (struct text){ text, strlen(text) }, problem,
-				 error);
+			set_error(part.length ? part : (struct text){ text, strlen(text) }, problem,
+				  error);
 			return -EINVAL;
 		}
 		if (!from[part.length])
@@ -198,7 +198,7 @@ int fault_parse(const char *text, struct fault_config *config, char error[PROGRE
 }
 
 /* Returns one of many independent random numbers of (seed, n): a mixing function of 64 bits. */
-static uint64_t draw(uint64_t seed, uint64_t n, unsigned int kind)
+static uint64_t random_number(uint64_t seed, uint64_t n, unsigned int kind)
 {
 	uint64_t x = seed * UINT64_C(0xd1342543de82ef95) + n * 8 + kind;
 
@@ -211,23 +211,23 @@ static uint64_t draw(uint64_t seed, uint64_t n, unsigned int kind)
 	return x;
 }
 
-static bool happens(const struct fault_config *config, uint64_t n, enum part kind,
-		    double probability)
+static bool fault_happens(const struct fault_config *config, uint64_t n, enum part kind,
+			  double probability)
 {
 	/* A double holds 53 bits; the result is below 1, so probability 1 always happens. */
-	return (double)(draw(config->seed, n, kind) >> 11) * 0x1p-53 < probability;
+	return (double)(random_number(config->seed, n, kind) >> 11) * 0x1p-53 < probability;
 }
 
 struct fault_fate fault_fate(const struct fault_config *config, uint64_t n)
 {
-	struct fault_fate fate = { .dropped = happens(config, n, DROP, config->drop) };
-	uint64_t random = draw(config->seed, n, PARTS);
+	struct fault_fate fate = { .dropped = fault_happens(config, n, DROP, config->drop) };
+	uint64_t random = random_number(config->seed, n, PARTS);
 
 	if (fate.dropped)
 		return fate;
-	fate.duplicated = happens(config, n, DUPLICATE, config->duplicate);
-	fate.corrupted = happens(config, n, CORRUPT, config->corrupt);
-	if (happens(config, n, REORDER, config->reorder))
+	fate.duplicated = fault_happens(config, n, DUPLICATE, config->duplicate);
+	fate.corrupted = fault_happens(config, n, CORRUPT, config->corrupt);
+	if (fault_happens(config, n, REORDER, config->reorder))
 		fate.passed = 1 + (unsigned int)(random >> 32) % 3;
 	fate.random = (uint32_t)random;
 	return fate;

@@ -16,8 +16,8 @@
  * Packets to be sent later in one call; all have segment bytes, except the last, which may be
  * shorter.
  */
-struct waiting {
-	struct waiting *next;
+struct stored_packets {
+	struct stored_packets *next;
 	struct fault_path path;
 	uint64_t due;
 	unsigned int passed; /* reordering: number of packets that must still pass this one */
@@ -28,18 +28,18 @@ struct waiting {
 };
 
 struct queue {
-	struct waiting *first;
-	struct waiting **end;
+	struct stored_packets *first;
+	struct stored_packets **end;
 };
 
 struct fault_injector {
 	struct fault_config config;
 	struct fault_sink sink;
 	pthread_mutex_t lock;
-	uint64_t n;	   /* number of packets so far */
-	struct queue held; /* for reordering */
-	struct queue late; /* delayed; all by the same time, so in the order of their due times */
-	unsigned int waiting;
+	uint64_t n;	      /* number of packets so far */
+	struct queue held;    /* for reordering */
+	struct queue delayed; /* all by the same time, so in the order of their due times */
+	unsigned int stored_count;
 	atomic_uint_fast64_t deadline;
 	struct iovec iov[PIECES];
 	uint8_t packet[LINK_MAX_BYTES]; /* buffer for the packet being corrupted */
@@ -47,7 +47,7 @@ struct fault_injector {
 };
 
 /* Consecutive packets [from, end) of a burst without faults. */
-struct stretch {
+struct range {
 	const struct eng_burst *burst;
 	struct fault_path path;
 	uint32_t from;
@@ -58,21 +58,21 @@ struct stretch {
 int fault_open(struct fault_injector **injector, const struct fault_config *config,
 	       const struct fault_sink *sink)
 {
-	struct fault_injector *made = calloc(1, sizeof(*made));
+	struct fault_injector *new_injector = calloc(1, sizeof(*new_injector));
 
-	if (!made)
+	if (!new_injector)
 		return -ENOMEM;
-	made->config = *config;
-	made->sink = *sink;
-	pthread_mutex_init(&made->lock, NULL);
-	made->held.end = &made->held.first;
-	made->late.end = &made->late.first;
-	atomic_init(&made->deadline, ENG_NEVER);
-	*injector = made;
+	new_injector->config = *config;
+	new_injector->sink = *sink;
+	pthread_mutex_init(&new_injector->lock, NULL);
+	new_injector->held.end = &new_injector->held.first;
+	new_injector->delayed.end = &new_injector->delayed.first;
+	atomic_init(&new_injector->deadline, ENG_NEVER);
+	*injector = new_injector;
 	return 0;
 }
 
-static void append(struct queue *queue, struct waiting *packet)
+static void append_to_queue(struct queue *queue, struct stored_packets *packet)
 {
 	packet->next = NULL;
 	*queue->end = packet;
@@ -80,9 +80,9 @@ static void append(struct queue *queue, struct waiting *packet)
 }
 
 /* Unlinks and returns the element to which *from points. */
-static struct waiting *unlink_at(struct queue *queue, struct waiting **from)
+static struct stored_packets *unlink_packets(struct queue *queue, struct stored_packets **from)
 {
-	struct waiting *packet = *from;
+	struct stored_packets *packet = *from;
 
 	*from = packet->next;
 	if (queue->end == &packet->next)
@@ -90,25 +90,27 @@ static struct waiting *unlink_at(struct queue *queue, struct waiting **from)
 	return packet;
 }
 
-static void discard(struct fault_injector *injector, struct queue *queue, struct waiting **from)
+static void discard_packets(struct fault_injector *injector, struct queue *queue,
+			    struct stored_packets **from)
 {
-	struct waiting *packet = unlink_at(queue, from);
+	struct stored_packets *packet = unlink_packets(queue, from);
 
-	injector->waiting -= packet->packets;
+	injector->stored_count -= packet->packets;
 	free(packet);
 }
 
 void fault_close(struct fault_injector *injector)
 {
 	while (injector->held.first)
-		discard(injector, &injector->held, &injector->held.first);
-	while (injector->late.first)
-		discard(injector, &injector->late, &injector->late.first);
+		discard_packets(injector, &injector->held, &injector->held.first);
+	while (injector->delayed.first)
+		discard_packets(injector, &injector->delayed, &injector->delayed.first);
 	pthread_mutex_destroy(&injector->lock);
 	free(injector);
 }
 
-static void count(struct fault_injector *injector, enum progress_counter counter, uint32_t packets)
+static void count_fault(struct fault_injector *injector, enum progress_counter counter,
+			uint32_t packets)
 {
 	while (packets-- > 0)
 		injector->sink.count(injector->sink.arg, counter);
@@ -127,18 +129,17 @@ static uint32_t packet_start(const struct eng_burst *burst, uint32_t index)
 	return index == burst->packets ? burst->bytes : index * burst->segment;
 }
 
-static uint32_t stretch_bytes(const struct stretch *stretch)
+static uint32_t range_bytes(const struct range *range)
 {
-	return packet_start(stretch->burst, stretch->end) -
-	       packet_start(stretch->burst, stretch->from);
+	return packet_start(range->burst, range->end) - packet_start(range->burst, range->from);
 }
 
 /*
  * Collects length bytes of the burst from byte start on, as pieces in iov, or as a copy if bytes is
  * not NULL.  Returns the number of pieces, or 0 if iov is too small.
  */
-static unsigned int gather(const struct eng_burst *burst, uint32_t start, uint32_t length,
-			   struct iovec iov[PIECES], uint8_t *bytes)
+static unsigned int gather_pieces(const struct eng_burst *burst, uint32_t start, uint32_t length,
+				  struct iovec iov[PIECES], uint8_t *bytes)
 {
 	const struct eng_piece *piece = burst->pieces;
 	unsigned int count = 0;
@@ -167,29 +168,29 @@ static unsigned int gather(const struct eng_burst *burst, uint32_t start, uint32
  * Copies packets as they are sent in a call of their own: a packet whose index in the call differs
  * from that in the burst has another IPv4 ID, and so another ICRC.
  */
-static void copy_out(const struct stretch *stretch, uint8_t *to)
+static void copy_range(const struct range *range, uint8_t *to)
 {
-	const struct eng_burst *burst = stretch->burst;
-	uint32_t start = packet_start(burst, stretch->from);
+	const struct eng_burst *burst = range->burst;
+	uint32_t start = packet_start(burst, range->from);
 
-	gather(burst, start, stretch_bytes(stretch), NULL, to);
-	if (stretch->from == 0 || burst->path->wire.ipv6)
+	gather_pieces(burst, start, range_bytes(range), NULL, to);
+	if (range->from == 0 || burst->path->wire.ipv6)
 		return;
-	for (uint32_t i = stretch->from; i < stretch->end; i++)
-		wire_icrc_put(&burst->path->wire, (uint16_t)(i - stretch->from),
+	for (uint32_t i = range->from; i < range->end; i++)
+		wire_icrc_put(&burst->path->wire, (uint16_t)(i - range->from),
 			      to + (packet_start(burst, i) - start),
 			      packet_start(burst, i + 1) - packet_start(burst, i));
 }
 
-/* Drops all packets of the stretch. */
-static void lose(struct fault_injector *injector, struct stretch stretch)
+/* Drops all packets of the range. */
+static void drop_range(struct fault_injector *injector, struct range range)
 {
-	count(injector, PROGRESS_COUNT_FAULT_DROPPED, stretch.end - stretch.from);
-	for (uint32_t end = stretch.end; stretch.from < end; stretch.from++) {
-		stretch.end = stretch.from + 1;
-		copy_out(&stretch, injector->bytes);
-		injector->sink.lost(injector->sink.arg, &stretch.path, injector->bytes,
-				    stretch_bytes(&stretch));
+	count_fault(injector, PROGRESS_COUNT_FAULT_DROPPED, range.end - range.from);
+	for (uint32_t end = range.end; range.from < end; range.from++) {
+		range.end = range.from + 1;
+		copy_range(&range, injector->bytes);
+		injector->sink.lost(injector->sink.arg, &range.path, injector->bytes,
+				    range_bytes(&range));
 	}
 }
 
@@ -197,110 +198,113 @@ static void lose(struct fault_injector *injector, struct stretch stretch)
  * Stores as many packets as there is room for, and drops the others.  Returns NULL if all are
  * dropped.
  */
-static struct waiting *keep(struct fault_injector *injector, struct queue *queue,
-			    struct stretch stretch, uint64_t due)
+static struct stored_packets *store_range(struct fault_injector *injector, struct queue *queue,
+					  struct range range, uint64_t due)
 {
-	uint32_t packets = stretch.end - stretch.from;
-	uint32_t room = FAULT_MAX_WAITING - injector->waiting;
-	struct waiting *kept = NULL;
+	uint32_t packets = range.end - range.from;
+	uint32_t room = FAULT_MAX_WAITING - injector->stored_count;
+	struct stored_packets *stored = NULL;
 
 	if (packets > room) {
-		struct stretch rest = stretch;
+		struct range rest = range;
 
 		packets = room;
-		stretch.end = stretch.from + packets;
-		rest.from = stretch.end;
-		lose(injector, rest);
+		range.end = range.from + packets;
+		rest.from = range.end;
+		drop_range(injector, rest);
 	}
 	if (packets > 0)
-		kept = malloc(sizeof(*kept) + stretch_bytes(&stretch));
-	if (!kept) {
-		lose(injector, stretch);
+		stored = malloc(sizeof(*stored) + range_bytes(&range));
+	if (!stored) {
+		drop_range(injector, range);
 		return NULL;
 	}
-	injector->waiting += packets;
-	kept->path = stretch.path;
-	kept->due = due;
-	kept->passed = 0;
-	kept->packets = packets;
-	kept->segment = stretch.burst->segment;
-	kept->length = stretch_bytes(&stretch);
-	copy_out(&stretch, kept->bytes);
-	append(queue, kept);
-	return kept;
+	injector->stored_count += packets;
+	stored->path = range.path;
+	stored->due = due;
+	stored->passed = 0;
+	stored->packets = packets;
+	stored->segment = range.burst->segment;
+	stored->length = range_bytes(&range);
+	copy_range(&range, stored->bytes);
+	append_to_queue(queue, stored);
+	return stored;
 }
 
 /* Sends packets after the reordering stage: now, or after the delay. */
-static void leave(struct fault_injector *injector, const struct stretch *stretch)
+static void send_or_delay(struct fault_injector *injector, const struct range *range)
 {
-	const struct eng_burst *burst = stretch->burst;
-	uint32_t packets = stretch->end - stretch->from;
+	const struct eng_burst *burst = range->burst;
+	uint32_t packets = range->end - range->from;
 	unsigned int pieces = 0;
 
 	if (packets == 0)
 		return;
 	if (injector->config.delay_ns) {
-		count(injector, PROGRESS_COUNT_FAULT_DELAYED, packets);
-		keep(injector, &injector->late, *stretch, stretch->now + injector->config.delay_ns);
+		count_fault(injector, PROGRESS_COUNT_FAULT_DELAYED, packets);
+		store_range(injector, &injector->delayed, *range,
+			    range->now + injector->config.delay_ns);
 		return;
 	}
 	/* Packets at the front of the burst need no other ICRC. */
-	if (stretch->from == 0)
-		pieces = gather(burst, 0, stretch_bytes(stretch), injector->iov, NULL);
+	if (range->from == 0)
+		pieces = gather_pieces(burst, 0, range_bytes(range), injector->iov, NULL);
 	if (pieces > 0) {
-		injector->sink.send(injector->sink.arg, &stretch->path, injector->iov, pieces,
+		injector->sink.send(injector->sink.arg, &range->path, injector->iov, pieces,
 				    packets > 1 ? burst->segment : 0);
 		return;
 	}
-	copy_out(stretch, injector->bytes);
-	send_bytes(injector, &stretch->path, injector->bytes, stretch_bytes(stretch), packets,
+	copy_range(range, injector->bytes);
+	send_bytes(injector, &range->path, injector->bytes, range_bytes(range), packets,
 		   burst->segment);
 }
 
 /* Sends stored packets from either queue. */
-static void leave_late(struct fault_injector *injector, struct queue *queue, struct waiting **from)
+static void send_stored(struct fault_injector *injector, struct queue *queue,
+			struct stored_packets **from)
 {
-	const struct waiting *packet = *from;
+	const struct stored_packets *packet = *from;
 
 	send_bytes(injector, &packet->path, packet->bytes, packet->length, packet->packets,
 		   packet->segment);
-	discard(injector, queue, from);
+	discard_packets(injector, queue, from);
 }
 
 /* Releases a held packet: sends it, or starts its delay. */
-static void leave_held(struct fault_injector *injector, struct waiting **from, uint64_t now)
+static void release_held(struct fault_injector *injector, struct stored_packets **from,
+			 uint64_t now)
 {
-	struct waiting *packet;
+	struct stored_packets *packet;
 
 	if (!injector->config.delay_ns) {
-		leave_late(injector, &injector->held, from);
+		send_stored(injector, &injector->held, from);
 		return;
 	}
-	packet = unlink_at(&injector->held, from);
-	count(injector, PROGRESS_COUNT_FAULT_DELAYED, packet->packets);
+	packet = unlink_packets(&injector->held, from);
+	count_fault(injector, PROGRESS_COUNT_FAULT_DELAYED, packet->packets);
 	packet->due = now + injector->config.delay_ns;
-	append(&injector->late, packet);
+	append_to_queue(&injector->delayed, packet);
 }
 
-/* Sends the packets collected so far and starts a new stretch after them. */
-static void leave_calm(struct fault_injector *injector, struct stretch *calm)
+/* Sends the packets collected so far and starts a new range after them. */
+static void send_collected(struct fault_injector *injector, struct range *collected)
 {
-	leave(injector, calm);
-	calm->from = calm->end;
+	send_or_delay(injector, collected);
+	collected->from = collected->end;
 }
 
 /*
- * Accounts for a packet that has passed (the last one of calm, or one that was sent), and releases
- * held packets that waited for it.
+ * Accounts for a packet that has passed (the last collected one, or one that was sent), and
+ * releases held packets that waited for it.
  */
-static void pass_held(struct fault_injector *injector, struct stretch *calm)
+static void count_passed(struct fault_injector *injector, struct range *collected)
 {
-	struct waiting **from = &injector->held.first;
+	struct stored_packets **from = &injector->held.first;
 
 	while (*from) {
 		if (--(*from)->passed == 0) {
-			leave_calm(injector, calm);
-			leave_held(injector, from, calm->now);
+			send_collected(injector, collected);
+			release_held(injector, from, collected->now);
 		} else {
 			from = &(*from)->next;
 		}
@@ -308,82 +312,84 @@ static void pass_held(struct fault_injector *injector, struct stretch *calm)
 }
 
 /* Applies the faults to one packet; the packets before it have been sent. */
-static void meet_fate(struct fault_injector *injector, struct stretch one, struct fault_fate fate,
-		      struct stretch *calm)
+static void apply_faults(struct fault_injector *injector, struct range single,
+			 struct fault_fate fate, struct range *collected)
 {
-	uint32_t length = stretch_bytes(&one);
+	uint32_t length = range_bytes(&single);
 	struct eng_piece piece = { injector->packet, length };
-	struct eng_burst corrupted = { .path = one.burst->path,
+	struct eng_burst corrupted = { .path = single.burst->path,
 				       .pieces = &piece,
 				       .piece_count = 1,
 				       .packets = 1,
 				       .segment = length,
 				       .bytes = length };
-	struct waiting *held;
+	struct stored_packets *held;
 
 	if (fate.corrupted) {
-		count(injector, PROGRESS_COUNT_FAULT_CORRUPTED, 1);
-		copy_out(&one, injector->packet);
+		count_fault(injector, PROGRESS_COUNT_FAULT_CORRUPTED, 1);
+		copy_range(&single, injector->packet);
 		injector->packet[fate.random % length] ^= (uint8_t)(1 + (fate.random >> 24) % 255);
-		one = (struct stretch){ &corrupted, one.path, 0, 1, one.now };
-		one.path.corrupted = true;
+		single = (struct range){ &corrupted, single.path, 0, 1, single.now };
+		single.path.corrupted = true;
 	}
-	count(injector, PROGRESS_COUNT_FAULT_DUPLICATED, fate.duplicated);
+	count_fault(injector, PROGRESS_COUNT_FAULT_DUPLICATED, fate.duplicated);
 	for (int copies = fate.duplicated ? 2 : 1; copies > 0; copies--) {
 		if (!fate.passed) {
-			leave(injector, &one);
-			pass_held(injector, calm);
+			send_or_delay(injector, &single);
+			count_passed(injector, collected);
 			continue;
 		}
-		count(injector, PROGRESS_COUNT_FAULT_REORDERED, 1);
-		held = keep(injector, &injector->held, one, one.now + FAULT_HOLD_NS);
+		count_fault(injector, PROGRESS_COUNT_FAULT_REORDERED, 1);
+		held = store_range(injector, &injector->held, single, single.now + FAULT_HOLD_NS);
 		if (held)
 			held->passed = fate.passed;
 	}
 }
 
-static void take(struct fault_injector *injector, struct stretch *calm, uint32_t index)
+static void process_packet(struct fault_injector *injector, struct range *collected, uint32_t index)
 {
 	struct fault_fate fate = fault_fate(&injector->config, injector->n++);
-	struct stretch one = *calm;
+	struct range single = *collected;
 
 	if (!fate.dropped && !fate.duplicated && !fate.corrupted && !fate.passed) {
-		calm->end = index + 1;
-		pass_held(injector, calm);
+		collected->end = index + 1;
+		count_passed(injector, collected);
 		return;
 	}
-	leave_calm(injector, calm);
-	calm->from = index + 1;
-	calm->end = index + 1;
-	one.from = index;
-	one.end = index + 1;
+	send_collected(injector, collected);
+	collected->from = index + 1;
+	collected->end = index + 1;
+	single.from = index;
+	single.end = index + 1;
 	if (fate.dropped)
-		lose(injector, one);
+		drop_range(injector, single);
 	else
-		meet_fate(injector, one, fate, calm);
+		apply_faults(injector, single, fate, collected);
 }
 
-static void set_deadline(struct fault_injector *injector)
+static void update_deadline(struct fault_injector *injector)
 {
 	uint64_t deadline = ENG_NEVER;
 
 	if (injector->held.first)
 		deadline = injector->held.first->due;
-	if (injector->late.first && injector->late.first->due < deadline)
-		deadline = injector->late.first->due;
+	if (injector->delayed.first && injector->delayed.first->due < deadline)
+		deadline = injector->delayed.first->due;
 	atomic_store(&injector->deadline, deadline);
 }
 
 void fault_send(struct fault_injector *injector, struct link_peer *peer, uint32_t qpn,
 		const struct eng_burst *burst, uint64_t now)
 {
-	struct stretch calm = { .burst = burst, .path = { .peer = peer, .qpn = qpn }, .now = now };
+	struct range collected = { .burst = burst,
+				   .path = { .peer = peer, .qpn = qpn },
+				   .now = now };
 
 	pthread_mutex_lock(&injector->lock);
 	for (uint32_t i = 0; i < burst->packets; i++)
-		take(injector, &calm, i);
-	leave_calm(injector, &calm);
-	set_deadline(injector);
+		process_packet(injector, &collected, i);
+	send_collected(injector, &collected);
+	update_deadline(injector);
 	pthread_mutex_unlock(&injector->lock);
 }
 
@@ -395,14 +401,14 @@ bool fault_release(struct fault_injector *injector, uint64_t now)
 		return false;
 	pthread_mutex_lock(&injector->lock);
 	while (injector->held.first && injector->held.first->due <= now) {
-		leave_held(injector, &injector->held.first, now);
+		release_held(injector, &injector->held.first, now);
 		sent = true;
 	}
-	while (injector->late.first && injector->late.first->due <= now) {
-		leave_late(injector, &injector->late, &injector->late.first);
+	while (injector->delayed.first && injector->delayed.first->due <= now) {
+		send_stored(injector, &injector->delayed, &injector->delayed.first);
 		sent = true;
 	}
-	set_deadline(injector);
+	update_deadline(injector);
 	pthread_mutex_unlock(&injector->lock);
 	return sent;
 }
@@ -412,16 +418,17 @@ uint64_t fault_deadline(const struct fault_injector *injector)
 	return atomic_load(&injector->deadline);
 }
 
-static void flush_in(struct fault_injector *injector, struct queue *queue, struct link_peer *peer)
+static void flush_queue(struct fault_injector *injector, struct queue *queue,
+			struct link_peer *peer)
 {
-	struct waiting **from = &queue->first;
+	struct stored_packets **from = &queue->first;
 
 	while (*from) {
 		if ((*from)->path.peer != peer) {
 			from = &(*from)->next;
 			continue;
 		}
-		leave_late(injector, queue, from);
+		send_stored(injector, queue, from);
 	}
 }
 
@@ -429,8 +436,8 @@ void fault_flush(struct fault_injector *injector, struct link_peer *peer)
 {
 	pthread_mutex_lock(&injector->lock);
 	/* Delayed packets are older than held ones. */
-	flush_in(injector, &injector->late, peer);
-	flush_in(injector, &injector->held, peer);
-	set_deadline(injector);
+	flush_queue(injector, &injector->delayed, peer);
+	flush_queue(injector, &injector->held, peer);
+	update_deadline(injector);
 	pthread_mutex_unlock(&injector->lock);
 }

@@ -22,18 +22,18 @@ static struct progress_group *find_group(struct progress *progress, const uint8_
 }
 
 /* Caller holds turn_lock and wakeup.lock. */
-static int enter_group(struct progress *progress, struct progress_group *group)
+static int add_group(struct progress *progress, struct progress_group *group)
 {
-	unsigned int room = progress->group_room ? 2 * progress->group_room : 4;
-	struct progress_group **grown;
+	unsigned int capacity = progress->group_capacity ? 2 * progress->group_capacity : 4;
+	struct progress_group **new_array;
 	int error;
 
-	if (progress->group_count == progress->group_room) {
-		grown = realloc(progress->group, room * sizeof(struct progress_group *));
-		if (!grown)
+	if (progress->group_count == progress->group_capacity) {
+		new_array = realloc(progress->group, capacity * sizeof(struct progress_group *));
+		if (!new_array)
 			return -ENOMEM;
-		progress->group = grown;
-		progress->group_room = room;
+		progress->group = new_array;
+		progress->group_capacity = capacity;
 	}
 	error = wakeup_add_group(progress, group->link);
 	if (error)
@@ -59,7 +59,7 @@ static int open_group(struct progress *progress, const uint8_t gid[16], uint32_t
 	}
 	turn_lock(progress);
 	pthread_mutex_lock(&progress->wakeup.lock);
-	result = enter_group(progress, group);
+	result = add_group(progress, group);
 	pthread_mutex_unlock(&progress->wakeup.lock);
 	turn_unlock(progress);
 	if (result) {
@@ -92,15 +92,15 @@ static void close_group(struct progress *progress, struct progress_group *group)
 /* Caller holds turn_lock. */
 static int add_member(struct progress_group *group, struct progress_qp *qp)
 {
-	unsigned int room = group->room ? 2 * group->room : 2;
-	struct progress_qp **grown;
+	unsigned int capacity = group->capacity ? 2 * group->capacity : 2;
+	struct progress_qp **new_array;
 
-	if (group->count == group->room) {
-		grown = realloc(group->member, room * sizeof(struct progress_qp *));
-		if (!grown)
+	if (group->count == group->capacity) {
+		new_array = realloc(group->member, capacity * sizeof(struct progress_qp *));
+		if (!new_array)
 			return -ENOMEM;
-		group->member = grown;
-		group->room = room;
+		group->member = new_array;
+		group->capacity = capacity;
 	}
 	group->member[group->count++] = qp;
 	return 0;
@@ -112,7 +112,7 @@ int progress_group_join(struct progress *progress, struct progress_qp *qp, const
 	struct progress_group *group;
 	int result = 0;
 
-	if (progress->dead)
+	if (progress->forked)
 		return -EOWNERDEAD;
 	pthread_mutex_lock(&progress->route_lock);
 	group = find_group(progress, gid, interface);
@@ -135,7 +135,7 @@ void progress_group_leave(struct progress *progress, struct progress_qp *qp, con
 	struct progress_group *group;
 	unsigned int i = 0;
 
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	pthread_mutex_lock(&progress->route_lock);
 	group = find_group(progress, gid, interface);

@@ -9,7 +9,7 @@
 struct progress_group {
 	struct link_group *link;
 	uint32_t interface;
-	unsigned int count, room;
+	unsigned int count, capacity;
 	struct progress_qp **member;
 };
 

@@ -22,7 +22,7 @@ static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Changed under instance_lock. */
 static struct gsi *instance;
 
-static const char *const for_names[] = {
+static const char *const match_names[] = {
 	[GSI_FOR_THIS] = "this process",
 	[GSI_FOR_ANY] = "any process",
 	[GSI_FOR_NONE] = "no process",
@@ -30,7 +30,8 @@ static const char *const for_names[] = {
 
 const char *gsi_for_name(enum gsi_for reason)
 {
-	return reason < sizeof(for_names) / sizeof(for_names[0]) ? for_names[reason] : "unknown";
+	return reason < sizeof(match_names) / sizeof(match_names[0]) ? match_names[reason]
+								     : "unknown";
 }
 
 unsigned int gsi_slot(const struct gsi *gsi)
@@ -41,7 +42,7 @@ unsigned int gsi_slot(const struct gsi *gsi)
 /* ---- time ---- */
 
 /* Caller holds lock. */
-static void set_deadline(struct gsi *gsi, uint64_t when)
+static void set_gsi_deadline(struct gsi *gsi, uint64_t when)
 {
 	gsi->deadline = when;
 	atomic_store_explicit(&gsi->progress->gsi_wakeup.deadline, when, memory_order_seq_cst);
@@ -50,39 +51,39 @@ static void set_deadline(struct gsi *gsi, uint64_t when)
 
 void gsi_deadline(struct gsi *gsi, uint64_t when)
 {
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return;
 	pthread_mutex_lock(&gsi->lock);
-	set_deadline(gsi, when);
+	set_gsi_deadline(gsi, when);
 	pthread_mutex_unlock(&gsi->lock);
 }
 
 /* Returns true if the deadline has passed, and resets it. */
-static bool take_deadline(struct gsi *gsi, uint64_t now)
+static bool expire_deadline(struct gsi *gsi, uint64_t now)
 {
 	bool due;
 
 	pthread_mutex_lock(&gsi->lock);
 	due = gsi->deadline <= now;
 	if (due)
-		set_deadline(gsi, ENG_NEVER);
+		set_gsi_deadline(gsi, ENG_NEVER);
 	pthread_mutex_unlock(&gsi->lock);
 	return due;
 }
 
 /* Callback of the watch; runs in the progress thread. */
-static void serve(void *arg)
+static void serve_gsi(void *arg)
 {
 	struct gsi *gsi = arg;
 	unsigned int changes;
 	uint64_t now;
 
-	atomic_store_explicit(&gsi->progress->gsi_wakeup.work, false, memory_order_release);
+	atomic_store_explicit(&gsi->progress->gsi_wakeup.pending, false, memory_order_release);
 	now = progress_now();
-	if (take_deadline(gsi, now))
+	if (expire_deadline(gsi, now))
 		gsi->hooks.expire(gsi->hooks.arg, now);
 	gsi_queue_deliver(gsi);
-	gsi_tell_news(gsi);
+	gsi_deliver_qp_events(gsi);
 	changes = link_broker_changes(gsi->progress->link);
 	if (changes != gsi->broker_changes && gsi->hooks.broker_changed)
 		gsi->hooks.broker_changed(gsi->hooks.arg, now);
@@ -92,7 +93,7 @@ static void serve(void *arg)
 /* ---- addresses ---- */
 
 /* Caller holds lock. */
-static void take_out(struct gsi *gsi, struct gsi_address *address)
+static void unlink_address(struct gsi *gsi, struct gsi_address *address)
 {
 	struct gsi_address **from = &gsi->addresses;
 
@@ -144,7 +145,7 @@ int gsi_addr_get(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
 	struct gsi_address *address;
 	int result = 0;
 
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&control_lock);
 	pthread_mutex_lock(&gsi->lock);
@@ -163,14 +164,14 @@ void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
 	struct gsi_address *address;
 	bool last;
 
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return;
 	pthread_mutex_lock(&control_lock);
 	pthread_mutex_lock(&gsi->lock);
 	address = gsi_address_find(gsi, gid, scope_id);
 	last = --address->users == 0;
 	if (last)
-		take_out(gsi, address);
+		unlink_address(gsi, address);
 	pthread_mutex_unlock(&gsi->lock);
 	if (last)
 		close_address(gsi, address);
@@ -215,7 +216,7 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 }
 
 /* Sets or clears the instance that the receive demultiplexer uses.  Caller holds instance_lock. */
-static void publish(struct progress *progress, struct gsi *gsi)
+static void publish_instance(struct progress *progress, struct gsi *gsi)
 {
 	instance = gsi;
 	turn_lock(progress);
@@ -228,15 +229,15 @@ static void publish(struct progress *progress, struct gsi *gsi)
 static int start_instance(struct gsi *gsi)
 {
 	struct progress *progress = gsi->progress;
-	int error = progress_watch(progress, gsi->watch_fd, serve, gsi);
+	int error = progress_watch(progress, gsi->watch_fd, serve_gsi, gsi);
 
 	if (error)
 		return error;
-	publish(progress, gsi);
+	publish_instance(progress, gsi);
 	error = link_gsi_begin(progress->link, gsi->last.fd);
 	if (!error)
 		return 0;
-	publish(progress, NULL);
+	publish_instance(progress, NULL);
 	progress_unwatch(progress, gsi->watch_fd);
 	return error;
 }
@@ -247,7 +248,7 @@ int gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi
 	struct gsi *gsi = NULL;
 	int failure = 0;
 
-	if (progress->dead)
+	if (progress->forked)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&instance_lock);
 	if (instance) {
@@ -271,16 +272,16 @@ int gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi
 static void close_instance(struct gsi *gsi)
 {
 	link_gsi_end(gsi->progress->link);
-	publish(gsi->progress, NULL);
+	publish_instance(gsi->progress, NULL);
 	progress_unwatch(gsi->progress, gsi->watch_fd);
-	atomic_store(&gsi->progress->gsi_wakeup.work, false);
+	atomic_store(&gsi->progress->gsi_wakeup.pending, false);
 	atomic_store(&gsi->progress->gsi_wakeup.deadline, ENG_NEVER);
 	free_instance(gsi);
 }
 
 void gsi_put(struct gsi *gsi)
 {
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return;
 	pthread_mutex_lock(&instance_lock);
 	if (--gsi->users == 0)

@@ -43,9 +43,9 @@ struct gsi_peer {
 /*
  * Maximum number of events that wait; if a first request is dropped, the RTU must arrive instead.
  */
-#define GSI_NEWS_MAX 128
+#define GSI_QP_EVENTS_MAX 128
 
-struct gsi_news {
+struct gsi_qp_event {
 	uint32_t qpn;
 	bool credits_hidden; /* false: the first request has been received */
 };
@@ -81,17 +81,17 @@ struct gsi {
 	struct gsi_mad *queue; /* ring of GSI_QUEUE_MAX entries */
 	unsigned int queue_first, queue_count;
 	/* Events of QPs; under queue_lock. */
-	struct gsi_news news[GSI_NEWS_MAX];
-	unsigned int news_count;
+	struct gsi_qp_event qp_event[GSI_QP_EVENTS_MAX];
+	unsigned int qp_event_count;
 };
 
 /* gsi_queue.c: calls the callbacks for queued MADs.  In the progress thread, without locks. */
 void gsi_queue_deliver(struct gsi *gsi);
 /* Makes the progress thread run the watch callback soon.  Caller runs the cycle. */
-void gsi_want_service_in_turn(struct progress *progress);
+void gsi_kick(struct progress *progress);
 
 /* gsi_news.c: calls the callbacks for events of QPs, without locks. */
-void gsi_tell_news(struct gsi *gsi);
+void gsi_deliver_qp_events(struct gsi *gsi);
 
 /* Caller holds lock. */
 static inline struct gsi_address *gsi_address_find(const struct gsi *gsi, const uint8_t gid[16],

@@ -48,7 +48,7 @@ int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uin
 	struct gsi_last *last = &gsi->last;
 	struct uroce_abi_last_message *entry = NULL;
 
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return -EOWNERDEAD;
 	if (last->fd < 0)
 		return -EFBIG;
@@ -69,7 +69,7 @@ int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uin
 
 void gsi_last_message_drop(struct gsi *gsi, unsigned int number)
 {
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return;
 	pthread_mutex_lock(&gsi->lock);
 	__atomic_store_n(&gsi->last.entry[number].valid, 0, __ATOMIC_RELEASE);

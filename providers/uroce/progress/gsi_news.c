@@ -7,27 +7,27 @@
 /* Queues the event during the cycle, like a MAD: both may be in the same batch. */
 void gsi_queue_pair_event(struct progress *progress, uint32_t qpn, enum eng_event event)
 {
-	const struct gsi_news news = { qpn, event == ENG_EVENT_CREDITS_HIDDEN };
+	const struct gsi_qp_event qp_event = { qpn, event == ENG_EVENT_CREDITS_HIDDEN };
 	bool requested = event == ENG_EVENT_COMM_EST || event == ENG_EVENT_FIRST_REQUEST;
 	struct gsi *gsi = progress->gsi;
 
-	if (!gsi || (!requested && !news.credits_hidden))
+	if (!gsi || (!requested && !qp_event.credits_hidden))
 		return;
 	pthread_mutex_lock(&gsi->queue_lock);
-	if (gsi->news_count < GSI_NEWS_MAX)
-		gsi->news[gsi->news_count++] = news;
+	if (gsi->qp_event_count < GSI_QP_EVENTS_MAX)
+		gsi->qp_event[gsi->qp_event_count++] = qp_event;
 	pthread_mutex_unlock(&gsi->queue_lock);
-	gsi_want_service_in_turn(progress);
+	gsi_kick(progress);
 }
 
-static void tell_one(struct gsi *gsi, const struct gsi_news *news)
+static void deliver_event(struct gsi *gsi, const struct gsi_qp_event *qp_event)
 {
 	const struct gsi_hooks *hooks = &gsi->hooks;
 
-	if (!news->credits_hidden && hooks->first_request)
-		hooks->first_request(hooks->arg, news->qpn);
-	if (news->credits_hidden && hooks->credits_hidden &&
-	    hooks->credits_hidden(hooks->arg, news->qpn))
+	if (!qp_event->credits_hidden && hooks->first_request)
+		hooks->first_request(hooks->arg, qp_event->qpn);
+	if (qp_event->credits_hidden && hooks->credits_hidden &&
+	    hooks->credits_hidden(hooks->arg, qp_event->qpn))
 		count_anywhere(gsi->progress, PROGRESS_COUNT_CREDITS_MISSED);
 }
 
@@ -35,16 +35,16 @@ static void tell_one(struct gsi *gsi, const struct gsi_news *news)
  * Called after the MADs have been delivered, since the peer has usually sent its RTU before its
  * first request.
  */
-void gsi_tell_news(struct gsi *gsi)
+void gsi_deliver_qp_events(struct gsi *gsi)
 {
-	struct gsi_news news[GSI_NEWS_MAX];
+	struct gsi_qp_event events[GSI_QP_EVENTS_MAX];
 	unsigned int count;
 
 	pthread_mutex_lock(&gsi->queue_lock);
-	count = gsi->news_count;
-	memcpy(news, gsi->news, count * sizeof(news[0]));
-	gsi->news_count = 0;
+	count = gsi->qp_event_count;
+	memcpy(events, gsi->qp_event, count * sizeof(events[0]));
+	gsi->qp_event_count = 0;
 	pthread_mutex_unlock(&gsi->queue_lock);
 	for (unsigned int i = 0; i < count; i++)
-		tell_one(gsi, &news[i]);
+		deliver_event(gsi, &events[i]);
 }

@@ -19,7 +19,7 @@ int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address
 	struct link_port *result;
 	int error;
 
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return -EOWNERDEAD;
 	memcpy(name.gid, address->gid, sizeof(name.gid));
 	error = link_port_bind(gsi->progress->link, &name, &result);

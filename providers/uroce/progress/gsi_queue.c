@@ -11,20 +11,20 @@ enum {
 	DELIVERIES_MAX = 256,
 };
 
-static void want_service(struct progress *progress)
+static void request_service(struct progress *progress)
 {
-	atomic_store_explicit(&progress->gsi_wakeup.work, true, memory_order_release);
+	atomic_store_explicit(&progress->gsi_wakeup.pending, true, memory_order_release);
 }
 
 /* During a cycle.  The progress thread checks the flag after its own cycles. */
-void gsi_want_service_in_turn(struct progress *progress)
+void gsi_kick(struct progress *progress)
 {
-	want_service(progress);
+	request_service(progress);
 	if (!pthread_equal(pthread_self(), progress->wakeup.thread))
 		wakeup_helper(progress);
 }
 
-static void enqueue(struct gsi *gsi, const struct gsi_mad *mad)
+static void enqueue_mad(struct gsi *gsi, const struct gsi_mad *mad)
 {
 	bool room;
 
@@ -35,11 +35,11 @@ static void enqueue(struct gsi *gsi, const struct gsi_mad *mad)
 	pthread_mutex_unlock(&gsi->queue_lock);
 	if (!room)
 		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_OVERFLOW);
-	want_service(gsi->progress);
+	request_service(gsi->progress);
 }
 
-void gsi_admit(struct progress *progress, const struct wire_packet *packet,
-	       const struct link_batch *batch, uint64_t now)
+void gsi_rx(struct progress *progress, const struct wire_packet *packet,
+	    const struct link_batch *batch, uint64_t now)
 {
 	static const enum gsi_for reasons[] = {
 		[LINK_MAD_OWN] = GSI_FOR_THIS,
@@ -52,11 +52,11 @@ void gsi_admit(struct progress *progress, const struct wire_packet *packet,
 	memcpy(mad.src, batch->src, sizeof(mad.src));
 	memcpy(mad.dst, link_addr_gid(batch->addr), sizeof(mad.dst));
 	mad.scope_id = link_addr_scope(batch->addr);
-	enqueue(progress->gsi, &mad);
-	gsi_want_service_in_turn(progress);
+	enqueue_mad(progress->gsi, &mad);
+	gsi_kick(progress);
 }
 
-static bool take(struct gsi *gsi, struct gsi_mad *mad)
+static bool take_mad(struct gsi *gsi, struct gsi_mad *mad)
 {
 	bool any;
 
@@ -76,12 +76,12 @@ void gsi_queue_deliver(struct gsi *gsi)
 	struct gsi_mad mad;
 
 	for (unsigned int i = 0; i < DELIVERIES_MAX; i++) {
-		if (!take(gsi, &mad))
+		if (!take_mad(gsi, &mad))
 			return;
 		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_RECEIVED);
 		if (mad.reason == GSI_FOR_NONE)
 			count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_NO_OWNER);
 		gsi->hooks.receive(gsi->hooks.arg, &mad);
 	}
-	want_service(gsi->progress);
+	request_service(gsi->progress);
 }

@@ -15,8 +15,8 @@ static void close_peer(struct gsi *gsi, struct gsi_peer *peer)
 	peer->address = NULL;
 }
 
-static bool leads_to(const struct gsi_peer *peer, const struct gsi_address *address,
-		     const struct gsi_path *path)
+static bool peer_matches(const struct gsi_peer *peer, const struct gsi_address *address,
+			 const struct gsi_path *path)
 {
 	return peer->address == address && peer->scope_id == path->scope_id &&
 	       peer->traffic_class == path->traffic_class &&
@@ -44,23 +44,23 @@ static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address 
 static int get_peer(struct gsi *gsi, struct gsi_address *address, const struct gsi_path *path,
 		    struct gsi_peer **result)
 {
-	struct gsi_peer *oldest = &gsi->peer[0];
+	struct gsi_peer *least_recent = &gsi->peer[0];
 	int error;
 
 	for (unsigned int i = 0; i < GSI_PEERS; i++) {
 		struct gsi_peer *peer = &gsi->peer[i];
 
-		if (leads_to(peer, address, path)) {
+		if (peer_matches(peer, address, path)) {
 			peer->used = ++gsi->sends;
 			*result = peer;
 			return 0;
 		}
-		if (oldest->address && (!peer->address || peer->used < oldest->used))
-			oldest = peer;
+		if (least_recent->address && (!peer->address || peer->used < least_recent->used))
+			least_recent = peer;
 	}
-	error = open_peer(gsi, oldest, address, path);
-	oldest->used = ++gsi->sends;
-	*result = oldest;
+	error = open_peer(gsi, least_recent, address, path);
+	least_recent->used = ++gsi->sends;
+	*result = least_recent;
 	return error;
 }
 
@@ -124,7 +124,7 @@ int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD
 {
 	int error;
 
-	if (gsi->progress->dead)
+	if (gsi->progress->forked)
 		return -EOWNERDEAD;
 	pthread_mutex_lock(&gsi->lock);
 	error = send_locked(gsi, path, mad);

@@ -14,8 +14,8 @@ struct wire_packet;
  * Receives a packet for QP 1 that has passed all checks of the receive demultiplexer and
  * gsi_packet_check().  Caller runs the cycle, and progress->gsi is not NULL.
  */
-void gsi_admit(struct progress *progress, const struct wire_packet *packet,
-	       const struct link_batch *batch, uint64_t now);
+void gsi_rx(struct progress *progress, const struct wire_packet *packet,
+	    const struct link_batch *batch, uint64_t now);
 
 /*
  * Returns true if QP 1 is in use and has work that no descriptor reports: the caller must then call
@@ -23,7 +23,7 @@ void gsi_admit(struct progress *progress, const struct wire_packet *packet,
  */
 static inline bool gsi_has_work(const struct progress *progress)
 {
-	return atomic_load_explicit(&progress->gsi_wakeup.work, memory_order_acquire) &&
+	return atomic_load_explicit(&progress->gsi_wakeup.pending, memory_order_acquire) &&
 	       atomic_load_explicit(&progress->gsi_wakeup.fd, memory_order_acquire) >= 0;
 }
 

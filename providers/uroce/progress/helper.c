@@ -56,7 +56,7 @@ static void serve_gsi(struct progress *progress)
 		wakeup_call_watch(&progress->wakeup, fd);
 }
 
-static void take_deliveries(struct progress *progress)
+static void run_deliveries(struct progress *progress)
 {
 	turn_lock(progress);
 	turn_take_deliveries(progress);
@@ -64,7 +64,7 @@ static void take_deliveries(struct progress *progress)
 }
 
 /* Runs a cycle unless another thread holds turn_lock. */
-static enum turn_result try_turn(struct progress *progress)
+static enum turn_result try_cycle(struct progress *progress)
 {
 	enum turn_result result = TURN_IDLE;
 
@@ -75,13 +75,13 @@ static enum turn_result try_turn(struct progress *progress)
 	return result;
 }
 
-static void turn_meanwhile(void *progress)
+static void run_cycle_if_free(void *progress)
 {
-	try_turn(progress);
+	try_cycle(progress);
 }
 
 /* Returns true if a local address has something to receive. */
-static bool handle(struct progress *progress, const struct epoll_event *events, int count)
+static bool handle_events(struct progress *progress, const struct epoll_event *events, int count)
 {
 	bool readable = false;
 	uint64_t value;
@@ -95,11 +95,11 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 				continue;
 			break;
 		case SOURCE_BROKER:
-			take_deliveries(progress);
-			link_tend(progress->link, turn_meanwhile, progress);
+			run_deliveries(progress);
+			link_tend(progress->link, run_cycle_if_free, progress);
 			if (link_broker_changes(progress->link) != progress->broker_changes) {
 				progress->broker_changes = link_broker_changes(progress->link);
-				atomic_store(&progress->gsi_wakeup.work, true);
+				atomic_store(&progress->gsi_wakeup.pending, true);
 			}
 			break;
 		case SOURCE_WRITER:
@@ -121,7 +121,7 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
  * lock does everything that the progress thread would.  On a CPU that both share with a program
  * that computes, nobody would do the work while the progress thread waits for the CPU.
  */
-static enum turn_result make_turn(struct progress *progress)
+static enum turn_result run_cycle(struct progress *progress)
 {
 	enum turn_result result;
 
@@ -137,31 +137,32 @@ static void note_slow_yield(struct helper *helper, uint64_t now)
 	helper->spin_pause = helper->spin_pause ? 2 * helper->spin_pause : SPIN_PAUSE_MIN_NS;
 	if (helper->spin_pause > SPIN_PAUSE_MAX_NS)
 		helper->spin_pause = SPIN_PAUSE_MAX_NS;
-	helper->spin_again = now + helper->spin_pause;
+	helper->spin_not_before = now + helper->spin_pause;
 }
 
 /*
  * Checks for further packets after a cycle that had work.  Returns the result of the last cycle, or
  * TURN_WORKED if another one should follow at once.
  */
-static enum turn_result spin(struct progress *progress)
+static enum turn_result spin_for_packets(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
-	uint64_t before = poll_turns(progress), begin = progress_now(), now = begin, found = begin;
+	uint64_t before = poll_turns(progress), begin = progress_now(), now = begin,
+		 found_at = begin;
 	enum turn_result last = TURN_IDLE;
 
-	while (now < found + SPIN_NS && now >= helper->spin_again &&
+	while (now < found_at + SPIN_NS && now >= helper->spin_not_before &&
 	       wakeup_armed_flag(&progress->wakeup) && poll_turns(progress) == before &&
 	       !gsi_has_work(progress)) {
-		uint64_t given = progress_now();
+		uint64_t yield_start = progress_now();
 
 		sched_yield();
 		now = progress_now();
-		if (now - given > YIELD_SLOW_NS)
+		if (now - yield_start > YIELD_SLOW_NS)
 			note_slow_yield(helper, now);
-		last = try_turn(progress);
+		last = try_cycle(progress);
 		if (last == TURN_WORKED) {
-			found = now;
+			found_at = now;
 			helper->spin_pause -= helper->spin_pause / SPIN_REWARD;
 		}
 		if (now > begin + SPIN_MAX_NS)
@@ -182,7 +183,7 @@ static uint64_t next_deadline(struct progress *progress)
 }
 
 /* Requests wake-ups from shared memory; returns true if it already contains something. */
-static bool await_memory(struct progress *progress)
+static bool request_memory_wakeups(struct progress *progress)
 {
 	bool readable = false;
 
@@ -193,7 +194,7 @@ static bool await_memory(struct progress *progress)
 	return readable;
 }
 
-static void stop_awaiting_memory(struct progress *progress)
+static void cancel_memory_wakeups(struct progress *progress)
 {
 	pthread_mutex_lock(&progress->wakeup.lock);
 	for (unsigned int i = 0; i < progress->address_count; i++)
@@ -202,7 +203,7 @@ static void stop_awaiting_memory(struct progress *progress)
 }
 
 /* Returns how long the thread may sleep while armed. */
-static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
+static uint64_t armed_sleep_ns(struct progress *progress, enum turn_result last)
 {
 	uint64_t until = next_deadline(progress), now;
 
@@ -213,7 +214,8 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	 */
 	atomic_store_explicit(&progress->wakeup.sleeps_until, until, memory_order_seq_cst);
 	if (last == TURN_WORKED || !wakeup_armed_flag(&progress->wakeup) ||
-	    next_deadline(progress) < until || gsi_has_work(progress) || await_memory(progress))
+	    next_deadline(progress) < until || gsi_has_work(progress) ||
+	    request_memory_wakeups(progress))
 		return 0;
 	if (transmit_is_scheduled(progress))
 		return last == TURN_BLOCKED ? RETRY_NS : 0;
@@ -226,32 +228,32 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	return until > now ? until - now : 0;
 }
 
-static void round_armed(struct progress *progress)
+static void run_armed(struct progress *progress)
 {
 	struct epoll_event events[WAKEUP_EVENTS];
-	enum turn_result last = make_turn(progress);
+	enum turn_result last = run_cycle(progress);
 	int count;
 
 	serve_gsi(progress);
 	if (last == TURN_WORKED)
-		last = spin(progress);
-	count = wakeup_wait(&progress->wakeup, events, sleep_ns(progress, last));
+		last = spin_for_packets(progress);
+	count = wakeup_wait(&progress->wakeup, events, armed_sleep_ns(progress, last));
 	atomic_store_explicit(&progress->wakeup.sleeps_until, 0, memory_order_seq_cst);
-	stop_awaiting_memory(progress);
-	handle(progress, events, count);
+	cancel_memory_wakeups(progress);
+	handle_events(progress, events, count);
 }
 
 /* Takes over when polls have stopped. */
-static void take_over(struct progress *progress)
+static void arm_after_idle(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
 
 	wakeup_arm(progress);
-	if (make_turn(progress) == TURN_WORKED && helper->tick_ns > TICK_MIN_NS)
+	if (run_cycle(progress) == TURN_WORKED && helper->tick_ns > TICK_MIN_NS)
 		helper->tick_ns /= 2;
 }
 
-static void round_disarmed(struct progress *progress)
+static void run_disarmed(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
 	struct epoll_event events[WAKEUP_EVENTS];
@@ -262,36 +264,37 @@ static void round_disarmed(struct progress *progress)
 		if (now >= until)
 			break;
 		/* An error of a socket is reported even without events; reading clears it. */
-		if (handle(progress, events, wakeup_wait(&progress->wakeup, events, until - now)))
-			make_turn(progress);
+		if (handle_events(progress, events,
+				  wakeup_wait(&progress->wakeup, events, until - now)))
+			run_cycle(progress);
 		serve_gsi(progress);
-	} while (!atomic_load(&helper->stop) && !atomic_load(&helper->leaves) &&
+	} while (!atomic_load(&helper->stop) && !atomic_load(&helper->exit_requested) &&
 		 !wakeup_is_armed(progress));
-	if (wakeup_is_armed(progress) || atomic_load(&helper->leaves))
+	if (wakeup_is_armed(progress) || atomic_load(&helper->exit_requested))
 		return;
 	if (poll_turns(progress) == before) {
-		take_over(progress);
+		arm_after_idle(progress);
 		return;
 	}
 	helper->tick_ns += helper->tick_ns / TICK_GROWTH;
 	if (helper->tick_ns > PROGRESS_TICK_NS)
 		helper->tick_ns = PROGRESS_TICK_NS;
 	if (transmit_is_scheduled(progress))
-		make_turn(progress);
+		run_cycle(progress);
 }
 
-static void *helper_main(void *arg)
+static void *progress_thread_main(void *arg)
 {
 	struct progress *progress = arg;
 
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	while (!atomic_load(&progress->helper.stop)) {
-		if (atomic_load(&progress->helper.leaves))
+		if (atomic_load(&progress->helper.exit_requested))
 			leave_send(progress);
 		if (wakeup_is_armed(progress))
-			round_armed(progress);
+			run_armed(progress);
 		else
-			round_disarmed(progress);
+			run_disarmed(progress);
 	}
 	return NULL;
 }
@@ -303,7 +306,7 @@ int helper_start(struct progress *progress)
 	if (error)
 		return error;
 	progress->helper.tick_ns = PROGRESS_TICK_NS;
-	error = thread_start(&progress->wakeup.thread, "uroce", helper_main, progress);
+	error = thread_start(&progress->wakeup.thread, "uroce", progress_thread_main, progress);
 	if (error)
 		wakeup_close(&progress->wakeup);
 	return error;

@@ -28,14 +28,14 @@ struct progress;
 struct helper {
 	atomic_bool stop;
 	/* set while an exiting thread waits for leave_send() */
-	atomic_bool leaves;
+	atomic_bool exit_requested;
 	/* Interval of the checks while disarmed; used by the progress thread only. */
 	uint64_t tick_ns;
 	/*
 	 * Time before which the progress thread does not spin, and the current length of such a
 	 * pause; used by the progress thread only.
 	 */
-	uint64_t spin_again;
+	uint64_t spin_not_before;
 	uint64_t spin_pause;
 };
 

@@ -7,16 +7,16 @@ enum {
 	 * too: about one damaged packet in 65536 has a right ICRC with another ID.  If more IDs are
 	 * unexpected, the cause is the peer.
 	 */
-	DAMAGED_FOR_ONE_ODD = 1024,
+	BAD_ICRC_PER_UNEXPECTED_ID = 1024,
 };
 
 /* A sender may number a whole message consecutively, beyond what one of its calls can hold. */
-static bool goes_on(const struct identification_side *side, uint16_t id)
+static bool is_next_of_message(const struct identification_side *side, uint16_t id)
 {
 	return (uint16_t)(id - side->last - 1) < IDENTIFICATION_PLACES;
 }
 
-static void learn(struct identification_side *side, uint16_t id)
+static void learn_kind(struct identification_side *side, uint16_t id)
 {
 	if (id >= IDENTIFICATION_PLACES)
 		side->kind = IDENTIFICATION_ANY;
@@ -31,9 +31,10 @@ bool identification_believed(struct identification *peer, bool request, uint16_t
 	if (side->kind == IDENTIFICATION_ANY)
 		return true;
 	if (side->kind == IDENTIFICATION_UNKNOWN) {
-		learn(side, id);
+		learn_kind(side, id);
 	} else if (id >= IDENTIFICATION_PLACES) {
-		if (!goes_on(side, id) && side->odd <= peer->damaged / DAMAGED_FOR_ONE_ODD) {
+		if (!is_next_of_message(side, id) &&
+		    side->odd <= peer->damaged / BAD_ICRC_PER_UNEXPECTED_ID) {
 			side->odd++;
 			return false;
 		}

@@ -35,14 +35,15 @@ struct progress_address {
 	struct link_addr *addr;
 	unsigned int users;
 	/* Under turn_lock. */
-	unsigned int others;   /* number of batches from other addresses since its last one */
-	unsigned int left_out; /* number of consecutive cycles that did not read its socket */
+	unsigned int
+		foreign_batches;     /* number of batches from other addresses since its last one */
+	unsigned int cycles_skipped; /* number of consecutive cycles that did not read its socket */
 };
 
 /* Work for QP 1 that the progress thread must do (gsi.c). */
 struct gsi_wakeup {
 	atomic_int fd; /* descriptor whose watch must be called; -1: none */
-	atomic_bool work;
+	atomic_bool pending;
 	atomic_uint_fast64_t deadline;
 };
 
@@ -56,7 +57,7 @@ struct progress {
 	uint32_t slot;
 	uint32_t max_segments;
 	/* True in a forked child: calls have no effect and wait for nothing. */
-	bool dead;
+	bool forked;
 	unsigned int users; /* number of references to the instance, under the lock in progress.c */
 
 	struct qpn_table table;
@@ -65,10 +66,10 @@ struct progress {
 	/* Changed under turn_lock and wakeup.lock, read under either. */
 	struct progress_address *address;
 	unsigned int address_count;
-	unsigned int address_room;
+	unsigned int address_capacity;
 	struct progress_group **group;
 	unsigned int group_count;
-	unsigned int group_room;
+	unsigned int group_capacity;
 	struct wakeup wakeup;
 	struct helper helper;
 	/* NULL if QP 1 is not in use; changed under turn_lock */
@@ -93,26 +94,26 @@ struct progress {
 	 * The progress thread's cycle has received packets and has responses to send
 	 * (progress_await_answers()).
 	 */
-	atomic_bool answering;
+	atomic_bool responding;
 	/* Under turn_lock. */
-	struct tx_buffer *turn_tx;
+	struct tx_buffer *cycle_tx;
 	uint8_t *receive_buffer;
 	struct share_queue share_queue;
-	unsigned int idle_turns;
+	unsigned int idle_cycles;
 	/* Number of consecutive polls while the sockets are armed, since a CQ was armed */
-	atomic_uint streak;
-	uint64_t streak_began;
-	uint64_t streak_sleeps; /* poller_sleeps() at the start of the streak */
+	atomic_uint poll_streak;
+	uint64_t poll_streak_start;
+	uint64_t poll_streak_switches; /* poller_sleeps() at the start of the streak */
 	/*
-	 * Both arrays are indexed by counter, whose value is the sum; turn_counter is incremented
+	 * Both arrays are indexed by counter, whose value is the sum; cycle_counter is incremented
 	 * only in cycles, without atomic read-modify-write.
 	 */
-	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t turn_counter[PROGRESS_COUNTER_COUNT];
+	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t cycle_counter[PROGRESS_COUNTER_COUNT];
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t counter[PROGRESS_COUNTER_COUNT];
 };
 
 /* Returns the entry of an address, or NULL; the caller holds turn_lock or wakeup.lock. */
-static inline struct progress_address *progress_find_address(struct progress *progress,
+static inline struct progress_address *progress_address_find(struct progress *progress,
 							     const struct link_addr *addr)
 {
 	for (unsigned int i = 0; i < progress->address_count; i++)
@@ -122,9 +123,9 @@ static inline struct progress_address *progress_find_address(struct progress *pr
 }
 
 /* Caller runs the cycle. */
-static inline void count_in_turn(struct progress *progress, enum progress_counter id)
+static inline void count_in_cycle(struct progress *progress, enum progress_counter id)
 {
-	atomic_uint_fast64_t *counter = &progress->turn_counter[id];
+	atomic_uint_fast64_t *counter = &progress->cycle_counter[id];
 
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
@@ -133,7 +134,7 @@ static inline void count_in_turn(struct progress *progress, enum progress_counte
 /* Returns the number of cycles that pollers have started.  Any thread. */
 static inline uint64_t poll_turns(const struct progress *progress)
 {
-	return atomic_load_explicit(&progress->turn_counter[PROGRESS_COUNT_POLL_TURNS],
+	return atomic_load_explicit(&progress->cycle_counter[PROGRESS_COUNT_POLL_TURNS],
 				    memory_order_relaxed);
 }
 

@@ -7,17 +7,17 @@
 #include "turn.h"
 
 enum {
-	LEAVE_PAUSE_US = 100,
+	EXIT_POLL_US = 100,
 };
 
 /* Callback of table_visit(). */
-static void look(struct progress_qp *qp, void *owed)
+static void find_pending_ack(struct progress_qp *qp, void *pending)
 {
-	*(bool *)owed |= eng_resp_pending(qp->engine) != ENG_RESP_NONE;
+	*(bool *)pending |= eng_resp_pending(qp->engine) != ENG_RESP_NONE;
 }
 
 /* Callback of table_visit(). */
-static void send_owed(struct progress_qp *qp, void *progress)
+static void send_final_acks(struct progress_qp *qp, void *progress)
 {
 	if (eng_resp_pending(qp->engine) == ENG_RESP_NONE)
 		return;
@@ -26,35 +26,35 @@ static void send_owed(struct progress_qp *qp, void *progress)
 }
 
 /* Returns true if a QP has a pending ACK, or another thread runs a cycle, so that one might. */
-static bool is_anything_owed(struct progress *progress)
+static bool has_pending_acks(struct progress *progress)
 {
-	bool owed = false;
+	bool pending = false;
 
 	if (pthread_mutex_trylock(&progress->turn_lock))
 		return true;
-	table_visit(&progress->table, false, look, &owed);
+	table_visit(&progress->table, false, find_pending_ack, &pending);
 	turn_unlock(progress);
-	return owed;
+	return pending;
 }
 
 void leave_begin(struct progress *progress)
 {
-	if (!is_anything_owed(progress))
+	if (!has_pending_acks(progress))
 		return;
-	atomic_store(&progress->helper.leaves, true);
+	atomic_store(&progress->helper.exit_requested, true);
 	wakeup_helper(progress);
 }
 
 void leave_await(struct progress *progress, uint64_t until)
 {
-	while (atomic_load(&progress->helper.leaves) && progress_now() < until)
-		usleep(LEAVE_PAUSE_US);
+	while (atomic_load(&progress->helper.exit_requested) && progress_now() < until)
+		usleep(EXIT_POLL_US);
 }
 
 void leave_send(struct progress *progress)
 {
 	turn_lock(progress);
-	table_visit(&progress->table, false, send_owed, progress);
+	table_visit(&progress->table, false, send_final_acks, progress);
 	turn_unlock(progress);
-	atomic_store(&progress->helper.leaves, false);
+	atomic_store(&progress->helper.exit_requested, false);
 }

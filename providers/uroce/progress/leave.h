@@ -15,7 +15,7 @@
 void leave_begin(struct progress *progress);
 /* Waits until they have been sent, at the latest until (progress_now()). */
 void leave_await(struct progress *progress, uint64_t until);
-/* Called by the progress thread if progress->helper.leaves is set. */
+/* Called by the progress thread if progress->helper.exit_requested is set. */
 void leave_send(struct progress *progress);
 
 #endif

@@ -13,11 +13,11 @@ enum {
 	IPV6_VERSION = 6,
 	UDP_BYTES = 8,
 	/* Used if the kernel does not report the hop limit: the initial value of most senders. */
-	LIKELY_HOP_LIMIT = 64,
+	DEFAULT_HOP_LIMIT = 64,
 };
 
 /* RFC 1071, over a header whose checksum field is 0. */
-static uint16_t checksum(const uint8_t header[IPV4_BYTES])
+static uint16_t ipv4_checksum(const uint8_t header[IPV4_BYTES])
 {
 	uint32_t sum = 0;
 
@@ -41,7 +41,7 @@ static void put_ipv4(uint8_t *header, const struct wire_path *path, uint16_t ip_
 	wire_put_be16(header + 10, 0);
 	memcpy(header + 12, path->src + 12, 4);
 	memcpy(header + 16, path->dst + 12, 4);
-	wire_put_be16(header + 10, checksum(header));
+	wire_put_be16(header + 10, ipv4_checksum(header));
 }
 
 static void put_ipv6(uint8_t *header, const struct wire_path *path, size_t length,
@@ -59,7 +59,7 @@ static void put_ipv6(uint8_t *header, const struct wire_path *path, size_t lengt
 void network_header(uint8_t header[ENG_GRH_BYTES], const struct wire_path *path, uint16_t ip_id,
 		    size_t length, const struct link_batch *batch)
 {
-	uint8_t hop_limit = batch->hop_limit ? batch->hop_limit : LIKELY_HOP_LIMIT;
+	uint8_t hop_limit = batch->hop_limit ? batch->hop_limit : DEFAULT_HOP_LIMIT;
 
 	if (path->ipv6) {
 		put_ipv6(header, path, length, batch->traffic_class, hop_limit);

@@ -15,7 +15,7 @@ enum {
 	/*
 	 * How long exit() waits for the progress threads, which may wait for a CPU on a busy host.
 	 */
-	LEAVE_NS = 100000000,
+	EXIT_FLUSH_NS = 100000000,
 };
 
 /* Protects the workers and the reference count of the instance. */
@@ -60,7 +60,7 @@ void progress_fork_child(void)
 
 		if (!worker)
 			continue;
-		worker->dead = true;
+		worker->forked = true;
 		link_abandon(worker->link);
 		wakeup_abandon(&worker->wakeup);
 	}
@@ -155,7 +155,7 @@ static void close_workers(void)
 void progress_put(struct progress *progress)
 {
 	/* The copy in a forked child is not freed: its memory is shared with the parent. */
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	pthread_mutex_lock(&instance_lock);
 	if (--progress->users == 0)
@@ -178,7 +178,7 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	unsigned int slot;
 	int result;
 
-	if (progress->dead)
+	if (progress->forked)
 		return -EOWNERDEAD;
 	HELGRIND_IS_ATOMIC(qp->queued_deadline);
 	/* Protected by the atomic head of the list of scheduled QPs. */
@@ -200,7 +200,7 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 
 void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 {
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	turn_lock(progress);
 	table_remove(&progress->table, qp);
@@ -239,7 +239,7 @@ void progress_leave(void)
 		return;
 	for (unsigned int i = 0; (worker = next_worker(&i));)
 		leave_begin(worker);
-	until = progress_now() + LEAVE_NS;
+	until = progress_now() + EXIT_FLUSH_NS;
 	for (unsigned int i = 0; (worker = next_worker(&i));)
 		leave_await(worker, until);
 	pthread_mutex_unlock(&instance_lock);
@@ -261,8 +261,8 @@ void progress_worker_counters(struct progress *worker, uint64_t counters[PROGRES
 
 	for (int i = 0; i < PROGRESS_COUNTER_COUNT; i++)
 		counters[i] =
-			atomic_load(&worker->counter[i]) + atomic_load(&worker->turn_counter[i]);
-	if (worker->dead)
+			atomic_load(&worker->counter[i]) + atomic_load(&worker->cycle_counter[i]);
+	if (worker->forked)
 		return;
 	link_counters(worker->link, &link);
 	counters[PROGRESS_COUNT_RECEIVE_OVERFLOW] = link.receive_overflow;

@@ -75,17 +75,17 @@ struct progress_qp {
 	uint32_t heap_index;
 	bool scheduled; /* in the list of QPs that the next cycle serves */
 	bool in_turn;	/* served at the end of the running cycle */
-	bool moved;	/* the running cycle has removed it from the list of scheduled QPs */
+	bool collected; /* the running cycle has removed it from the list of scheduled QPs */
 	struct identification identification; /* history of the IPv4 IDs of the peer's packets */
-	struct wire_path heard;	       /* path of received packets (demux.c), if addr is set */
+	struct wire_path rx_path;      /* path of received packets (demux.c), if addr is set */
 	enum link_transport transport; /* to the peer; set by progress_qp_connect() */
-	uint64_t timeouts;	       /* number of timeouts reported to hooks.timed_out */
+	uint64_t timeouts_reported;    /* number of timeouts reported to hooks.timed_out */
 	/* Shared memory: the last burst was long, or did not fit into the ring */
-	bool may_fill;
+	bool may_fill_ring;
 	bool in_share_queue; /* waits for the in-flight budget (share_queue.h); under turn_lock */
 	struct progress_qp *next_in_share_queue;
 	struct progress_qp *next_scheduled;
-	struct progress_qp *next_in_turn;
+	struct progress_qp *next_in_cycle;
 };
 
 /*

@@ -16,18 +16,18 @@
 #define CNP_CLASS (48 << 2)
 
 /* Caller holds turn_lock and wakeup.lock. */
-static int enter_address(struct progress *progress, struct link_addr *addr)
+static int add_address(struct progress *progress, struct link_addr *addr)
 {
-	unsigned int room = progress->address_room ? 2 * progress->address_room : 4;
-	struct progress_address *grown;
+	unsigned int capacity = progress->address_capacity ? 2 * progress->address_capacity : 4;
+	struct progress_address *new_array;
 	int error;
 
-	if (progress->address_count == progress->address_room) {
-		grown = realloc(progress->address, room * sizeof(*grown));
-		if (!grown)
+	if (progress->address_count == progress->address_capacity) {
+		new_array = realloc(progress->address, capacity * sizeof(*new_array));
+		if (!new_array)
 			return -ENOMEM;
-		progress->address = grown;
-		progress->address_room = room;
+		progress->address = new_array;
+		progress->address_capacity = capacity;
 	}
 	error = wakeup_add_address(progress, addr);
 	if (error)
@@ -54,10 +54,10 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 	}
 	turn_lock(progress);
 	pthread_mutex_lock(&progress->wakeup.lock);
-	address = progress_find_address(progress, *addr);
+	address = progress_address_find(progress, *addr);
 	is_new = !address;
 	if (is_new)
-		result = enter_address(progress, *addr);
+		result = add_address(progress, *addr);
 	else
 		address->users++;
 	pthread_mutex_unlock(&progress->wakeup.lock);
@@ -78,13 +78,13 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 }
 
 /* Caller holds route_lock. */
-static void put_address(struct progress *progress, struct link_addr *addr)
+static void address_put(struct progress *progress, struct link_addr *addr)
 {
 	struct progress_address *address;
 
 	turn_lock(progress);
 	pthread_mutex_lock(&progress->wakeup.lock);
-	address = progress_find_address(progress, addr);
+	address = progress_address_find(progress, addr);
 	if (--address->users == 0) {
 		wakeup_remove_address(progress, addr);
 		*address = progress->address[--progress->address_count];
@@ -102,10 +102,10 @@ void route_close_both(struct progress *progress, struct link_addr *addr, struct 
 		link_peer_close(peer);
 	}
 	if (addr)
-		put_address(progress, addr);
+		address_put(progress, addr);
 }
 
-static uint16_t choose_port(const struct progress_qp *qp, const struct progress_route *route)
+static uint16_t choose_source_port(const struct progress_qp *qp, const struct progress_route *route)
 {
 	if (route->flow_label)
 		return source_port_from_flow_label(route->flow_label);
@@ -142,7 +142,7 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot reach the peer: %s",
 			 strerror(-result));
-		put_address(progress, *addr);
+		address_put(progress, *addr);
 		return result;
 	}
 	fill_path(path, route->sgid, route->dgid, port, peer);
@@ -210,7 +210,7 @@ static int open_paths(struct progress *progress, const struct progress_qp *qp,
 		      char error[PROGRESS_ERROR_TEXT])
 {
 	/* With fault injection, packets are sent in other calls than the engine assumes. */
-	int result = route_open(progress, route, choose_port(qp, route), !progress->fault,
+	int result = route_open(progress, route, choose_source_port(qp, route), !progress->fault,
 				&paths->addr, &paths->path, error);
 
 	if (result)
@@ -230,7 +230,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 	struct open_paths paths;
 	int result;
 
-	if (progress->dead)
+	if (progress->forked)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
 	result = open_paths(progress, qp, route, &paths, error);
@@ -252,7 +252,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 					       : ENG_CC_LOCAL);
 		/* The IPv4 IDs of a new connection are not known. */
 		qp->identification = (struct identification){ 0 };
-		qp->heard = (struct wire_path){ 0 };
+		qp->rx_path = (struct wire_path){ 0 };
 		pthread_mutex_unlock(&qp->lock);
 		route_close_both(progress, NULL, old_cnp_peer);
 		route_close_both(progress, old_addr, old_peer);

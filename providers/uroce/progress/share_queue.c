@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-static void publish(struct share_queue *queue)
+static void publish_waiting(struct share_queue *queue)
 {
 	atomic_store_explicit(&queue->waiting, queue->first != NULL, memory_order_relaxed);
 }
@@ -19,7 +19,7 @@ void share_queue_add(struct share_queue *queue, struct progress_qp *qp)
 	else
 		queue->first = qp;
 	queue->last = qp;
-	publish(queue);
+	publish_waiting(queue);
 }
 
 void share_queue_put_back(struct share_queue *queue, struct progress_qp *qp)
@@ -29,7 +29,7 @@ void share_queue_put_back(struct share_queue *queue, struct progress_qp *qp)
 	if (!queue->first)
 		queue->last = qp;
 	queue->first = qp;
-	publish(queue);
+	publish_waiting(queue);
 }
 
 struct progress_qp *share_queue_take(struct share_queue *queue)
@@ -40,7 +40,7 @@ struct progress_qp *share_queue_take(struct share_queue *queue)
 		return NULL;
 	qp->in_share_queue = false;
 	queue->first = qp->next_in_share_queue;
-	publish(queue);
+	publish_waiting(queue);
 	return qp;
 }
 
@@ -58,5 +58,5 @@ void share_queue_remove(struct share_queue *queue, struct progress_qp *qp)
 	if (queue->last == qp)
 		queue->last = before;
 	qp->in_share_queue = false;
-	publish(queue);
+	publish_waiting(queue);
 }

@@ -38,7 +38,7 @@ void table_add_slot(struct qpn_table *table, uint32_t slot)
 	pthread_mutex_unlock(&table->lock);
 }
 
-static bool may_be_given(uint32_t qpn)
+static bool may_be_assigned(uint32_t qpn)
 {
 	return (qpn & LINK_INDEX_MASK) >= TABLE_FIRST_INDEX && qpn != WIRE_MULTICAST_QPN;
 }
@@ -67,7 +67,7 @@ static int find_free(struct qpn_table *table, uint32_t *place)
 
 		*place = (table->next + tried) % places;
 		part = &table->part[*place >> LINK_SLOT_SHIFT];
-		if (!may_be_given(part->slot << LINK_SLOT_SHIFT | (*place & LINK_INDEX_MASK)))
+		if (!may_be_assigned(part->slot << LINK_SLOT_SHIFT | (*place & LINK_INDEX_MASK)))
 			continue;
 		chunk = chunk_of(part, *place & LINK_INDEX_MASK);
 		if (!chunk)
@@ -79,7 +79,7 @@ static int find_free(struct qpn_table *table, uint32_t *place)
 	return -ENOSPC;
 }
 
-static void enter(struct qpn_table *table, uint32_t qpn, struct progress_qp *qp)
+static void set_entry(struct qpn_table *table, uint32_t qpn, struct progress_qp *qp)
 {
 	struct table_part *part = table_part(table, qpn >> LINK_SLOT_SHIFT);
 	uint32_t index = qpn & LINK_INDEX_MASK;
@@ -98,7 +98,7 @@ int table_add(struct qpn_table *table, struct progress_qp *qp)
 	if (!result) {
 		qp->qpn = table->part[place >> LINK_SLOT_SHIFT].slot << LINK_SLOT_SHIFT |
 			  (place & LINK_INDEX_MASK);
-		enter(table, qp->qpn, qp);
+		set_entry(table, qp->qpn, qp);
 		table->next = place + 1;
 		result = (int)++table->used;
 	}
@@ -109,7 +109,7 @@ int table_add(struct qpn_table *table, struct progress_qp *qp)
 void table_remove(struct qpn_table *table, struct progress_qp *qp)
 {
 	pthread_mutex_lock(&table->lock);
-	enter(table, qp->qpn, NULL);
+	set_entry(table, qp->qpn, NULL);
 	table->used--;
 	pthread_mutex_unlock(&table->lock);
 }

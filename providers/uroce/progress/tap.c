@@ -8,7 +8,7 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-static const char *const refusals[PROGRESS_COUNTER_COUNT] = {
+static const char *const drop_reasons[PROGRESS_COUNTER_COUNT] = {
 	[PROGRESS_COUNT_ICRC_ERRORS] = "refused: wrong ICRC",
 	[PROGRESS_COUNT_MALFORMED] = "refused: malformed",
 	[PROGRESS_COUNT_UNKNOWN_QP] = "refused: unknown queue pair",
@@ -20,7 +20,7 @@ static const char *const refusals[PROGRESS_COUNTER_COUNT] = {
 	[PROGRESS_COUNT_FORWARDED] = "forwarded: for a queue pair of another process of this host",
 };
 
-static const char *const notes[TAP_KINDS] = {
+static const char *const tx_comments[TAP_KINDS] = {
 	[TAP_CORRUPTED] = "corrupted by fault injection",
 	[TAP_DROPPED] = "not sent: dropped by fault injection",
 };
@@ -63,7 +63,7 @@ int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t 
 		.identification = link_peer_identification(peer),
 		.outbound = true,
 		.qpn = qpn,
-		.comment = notes[kind],
+		.comment = tx_comments[kind],
 	};
 	struct capture_record *record = capture_begin(capture, &packets);
 	int error = link_send(peer, pieces, count, segment);
@@ -92,7 +92,7 @@ void tap_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *bytes, siz
 		.bytes = length,
 		.outbound = true,
 		.qpn = qpn,
-		.comment = notes[TAP_DROPPED],
+		.comment = tx_comments[TAP_DROPPED],
 	};
 
 	if (!capture)
@@ -134,5 +134,5 @@ void tap_refused(struct capture *capture, const struct tap_datagram *datagram, u
 	if (datagram->length >= WIRE_BTH_BYTES + WIRE_ICRC_BYTES &&
 	    why != PROGRESS_COUNT_ICRC_ERRORS)
 		wire_icrc_check(datagram->path, &ip_id, datagram->bytes, datagram->length);
-	put_received(capture, datagram, ip_id, refusals[why] ? refusals[why] : "refused");
+	put_received(capture, datagram, ip_id, drop_reasons[why] ? drop_reasons[why] : "refused");
 }

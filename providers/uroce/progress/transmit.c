@@ -63,7 +63,7 @@ unsigned int tx_buffers_wanted(void)
 }
 
 /* Returns NULL if all buffers are in use by other threads. */
-static struct tx_buffer *take_buffer(struct progress *progress)
+static struct tx_buffer *get_tx_buffer(struct progress *progress)
 {
 	for (unsigned int i = 0; i < progress->tx_count; i++) {
 		_Atomic(struct tx_buffer *) *place = &progress->tx[i];
@@ -78,7 +78,7 @@ static struct tx_buffer *take_buffer(struct progress *progress)
 	return NULL;
 }
 
-static void give_buffer(struct progress *progress, struct tx_buffer *tx)
+static void put_tx_buffer(struct progress *progress, struct tx_buffer *tx)
 {
 	/*
 	 * There are as many places as buffers, so one is always empty, though not always the same.
@@ -138,7 +138,7 @@ static int send_burst(struct progress *progress, struct tx_buffer *tx, struct li
  * the sender of an unreliable service, as a wire would; the buffer is visible for processes of this
  * host.
  */
-static bool has_room(const struct link_peer *peer, const struct eng_burst *burst)
+static bool receiver_has_room(const struct link_peer *peer, const struct eng_burst *burst)
 {
 	/*
 	 * The kernel charges a whole page for each piece of a page, and other senders see the same
@@ -154,19 +154,20 @@ static bool has_room(const struct link_peer *peer, const struct eng_burst *burst
  * Returns true if the ring is full, to avoid building a burst that does not fit.  Checks only QPs
  * that found the ring full or sent a long burst before, and so not for each ACK.
  */
-static bool is_full(struct progress_qp *qp)
+static bool ring_is_full(struct progress_qp *qp)
 {
-	if (qp->transport != LINK_SHARED_MEMORY || !qp->may_fill)
+	if (qp->transport != LINK_SHARED_MEMORY || !qp->may_fill_ring)
 		return false;
 	return link_peer_is_full(qp->peer);
 }
 
 /* Builds the next burst.  The engine sets the other fields of the burst. */
-static inline enum eng_tx ask(struct progress_qp *qp, struct tx_buffer *tx, struct eng_tx_ctx *ctx)
+static inline enum eng_tx build_burst(struct progress_qp *qp, struct tx_buffer *tx,
+				      struct eng_tx_ctx *ctx)
 {
 	/* A connected QP has one peer; a datagram QP sends to that of the address handle. */
 	tx->burst.identification = qp->peer ? link_peer_identification(qp->peer) : 0;
-	ctx->full = is_full(qp);
+	ctx->full = ring_is_full(qp);
 	return eng_transmit(qp->engine, &tx->burst, ctx);
 }
 
@@ -181,9 +182,9 @@ transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer
 	struct link_peer *peer;
 	int error;
 
-	qp->may_fill = burst->packets > SHORT_BURST_PACKETS;
+	qp->may_fill_ring = burst->packets > SHORT_BURST_PACKETS;
 	peer = qp->peer && burst->kind != ENG_BURST_CNP ? qp->peer : burst->path->link;
-	error = qp->unreliable && !has_room(peer, burst)
+	error = qp->unreliable && !receiver_has_room(peer, burst)
 			? -EAGAIN
 			: send_burst(progress, tx, peer, qp->qpn, now);
 	/* With other errors the burst is lost, as in the network; the engine retries. */
@@ -192,7 +193,7 @@ transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer
 			count_anywhere(progress, PROGRESS_COUNT_SEND_ERRORS);
 		return ENG_TX_BURST;
 	}
-	qp->may_fill = true;
+	qp->may_fill_ring = true;
 	eng_tx_rollback(qp->engine, burst);
 	return ENG_TX_BACKPRESSURE;
 }
@@ -204,7 +205,7 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp,
 	enum eng_tx reason;
 
 	*bursts = 0;
-	while ((reason = ask(qp, tx, ctx)) == ENG_TX_BURST) {
+	while ((reason = build_burst(qp, tx, ctx)) == ENG_TX_BURST) {
 		reason = transmit_one(progress, qp, tx, ctx->now);
 		if (reason != ENG_TX_BURST)
 			break;
@@ -233,7 +234,7 @@ void transmit_earlier(struct progress *progress, struct progress_qp *qp)
 		wakeup_earlier(progress, deadline);
 }
 
-static void push(struct progress *progress, struct progress_qp *qp)
+static void push_scheduled(struct progress *progress, struct progress_qp *qp)
 {
 	struct progress_qp *first =
 		atomic_load_explicit(&progress->scheduled, memory_order_relaxed);
@@ -249,7 +250,7 @@ void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool w
 	if (qp->scheduled)
 		return;
 	qp->scheduled = true;
-	push(progress, qp);
+	push_scheduled(progress, qp);
 	/* Pairs with the progress thread, which arms and then checks for scheduled QPs. */
 	if (wake && wakeup_is_armed(progress))
 		wakeup_helper(progress);
@@ -286,7 +287,7 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 		struct progress_qp *next = other->next_scheduled;
 
 		if (other != qp)
-			push(progress, other); /* already marked as scheduled */
+			push_scheduled(progress, other); /* already marked as scheduled */
 		other = next;
 	}
 	transmit_look_again(progress);
@@ -297,22 +298,22 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 {
 	bool polled = !wakeup_is_armed(progress);
 	struct eng_tx_ctx ctx = transmit_ctx(progress, qp, trigger, progress_now(), polled, polled);
-	struct tx_buffer *tx = take_buffer(progress);
+	struct tx_buffer *tx = get_tx_buffer(progress);
 	enum transmit_end end = TRANSMIT_BLOCKED;
 	unsigned int bursts;
-	int before = errno;
+	int saved_errno = errno;
 
 	if (tx) {
 		progress->hooks.enter(progress->number);
 		end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS, tx, &bursts);
 		progress->hooks.leave(progress->number);
-		give_buffer(progress, tx);
+		put_tx_buffer(progress, tx);
 	}
 	transmit_deadline(progress, qp);
 	/* QPs that wait for the in-flight budget are served when ACKs of other QPs arrive. */
 	if (end != TRANSMIT_DONE)
 		transmit_schedule(progress, qp, end != TRANSMIT_NO_SHARE);
-	errno = before;
+	errno = saved_errno;
 }
 
 inline void progress_posted_send(struct progress *progress, struct progress_qp *qp)
@@ -320,7 +321,7 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 	bool polled = !wakeup_is_armed(progress);
 	struct eng_tx_ctx ctx;
 
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	ctx = transmit_ctx(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
 	/*
@@ -336,12 +337,12 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp)
 {
-	if (!progress->dead && eng_receive_posted(qp->engine))
+	if (!progress->forked && eng_receive_posted(qp->engine))
 		send_now(progress, qp, ENG_TX_TRIGGER_POST);
 }
 
 void progress_changed(struct progress *progress, struct progress_qp *qp)
 {
-	if (!progress->dead)
+	if (!progress->forked)
 		send_now(progress, qp, ENG_TX_TRIGGER_FINAL);
 }

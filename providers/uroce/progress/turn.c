@@ -10,11 +10,11 @@
 #include "transmit.h"
 
 /*
- * A poller reads the socket of an address only in every LOOK_INTERVAL-th cycle if other addresses
- * have received QUIET_TURNS batches since it did: a system call that finds nothing takes 0.5 us.
- * Helps applications that open several addresses, such as UCX with 127.0.0.1 and ::1.
+ * A poller reads the socket of an address only in every QUIET_POLL_INTERVAL-th cycle if other
+ * addresses have received QUIET_BATCHES batches since it did: a system call that finds nothing
+ * takes 0.5 us. Helps applications that open several addresses, such as UCX with 127.0.0.1 and ::1.
  */
-enum { QUIET_TURNS = 64, LOOK_INTERVAL = 16 };
+enum { QUIET_BATCHES = 64, QUIET_POLL_INTERVAL = 16 };
 
 enum {
 	/*
@@ -32,15 +32,15 @@ enum {
 	 * At most this many packets are not a stream: a poller returns to its completions without
 	 * checking the socket again (0.2 us), and the ACK is delayed for a reply.
 	 */
-	FEW_PACKETS = 2,
+	STREAM_PACKETS = 2,
 	/* The clock is read with every second poll without result. */
-	YIELD_LOOK_POLLS = 2,
+	CLOCK_READ_POLLS = 2,
 	/*
 	 * Number of polls (about 50 us) in which a poller leaves turn_lock to a thread that waits
 	 * for it.  The limit is needed on a busy host, where the waiting thread may itself wait for
 	 * a CPU for tens of milliseconds.
 	 */
-	GIVE_WAY_POLLS = 1024,
+	YIELD_LOCK_POLLS = 1024,
 	/*
 	 * Number of consecutive polls after which a thread is regarded as spinning.  A thread that
 	 * computes between its polls must not be relied on: its peers would wait for their ACKs.
@@ -71,27 +71,27 @@ int progress_turn_worker(void)
  * Called when a cycle other than a poller's has received packets: their completions may be found
  * before the responses to the peers have been sent.
  */
-static inline void begin_answering(const struct turn *turn)
+static inline void begin_responses(const struct turn *turn)
 {
-	if (turn->maker != TURN_POLLER)
-		atomic_store_explicit(&turn->progress->answering, true, memory_order_relaxed);
+	if (turn->caller != TURN_POLLER)
+		atomic_store_explicit(&turn->progress->responding, true, memory_order_relaxed);
 }
 
-static inline void end_answering(const struct turn *turn)
+static inline void end_responses(const struct turn *turn)
 {
-	if (turn->maker != TURN_POLLER)
-		atomic_store_explicit(&turn->progress->answering, false, memory_order_relaxed);
+	if (turn->caller != TURN_POLLER)
+		atomic_store_explicit(&turn->progress->responding, false, memory_order_relaxed);
 }
 
 void progress_await_answers(struct progress *progress)
 {
-	if (__builtin_expect(atomic_load_explicit(&progress->answering, memory_order_relaxed), 0))
+	if (__builtin_expect(atomic_load_explicit(&progress->responding, memory_order_relaxed), 0))
 		progress_await_turn(progress);
 }
 
 void progress_await_turn(struct progress *progress)
 {
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	turn_lock(progress);
 	turn_unlock(progress);
@@ -115,7 +115,7 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 				const struct progress_group *group)
 {
 	struct progress *progress = turn->progress;
-	int batches = turn->reads_all ? ALL_BATCHES : RECEIVE_BATCHES;
+	int batches = turn->drain ? ALL_BATCHES : RECEIVE_BATCHES;
 
 	while (batches-- > 0) {
 		struct link_batch batch;
@@ -126,19 +126,19 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 		batch.buffer_bytes = LINK_MAX_BYTES + 1;
 		/* Threads that post should not wait for a system call. */
 		turn_leave(turn);
-		count_in_turn(progress, PROGRESS_COUNT_RECEIVE_CALLS);
+		count_in_cycle(progress, PROGRESS_COUNT_RECEIVE_CALLS);
 		if (group ? link_group_receive(group->link, &batch) : link_receive(addr, &batch))
 			return;
-		begin_answering(turn);
+		begin_responses(turn);
 		packets =
 			group ? demux_group(turn, &batch, group) : demux_batch(turn, &batch, false);
 		link_release(&batch);
 		turn->packets += packets;
-		turn->worked = true;
-		if (turn->maker == TURN_POLLER && !turn->reads_all && packets <= FEW_PACKETS)
+		turn->had_work = true;
+		if (turn->caller == TURN_POLLER && !turn->drain && packets <= STREAM_PACKETS)
 			break;
 	}
-	turn->unread = true;
+	turn->more_to_receive = true;
 }
 
 /* Not inlined, since few processes join groups. */
@@ -149,13 +149,13 @@ receive_from_group(struct turn *turn, const struct progress_group *group)
 }
 
 /* Not inlined, since few processes have so many addresses. */
-static __attribute__((noinline)) void receive_from_many(struct turn *turn)
+static __attribute__((noinline)) void receive_from_readable(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
 	struct link_addr *readable[WAKEUP_EVENTS];
 	int count = wakeup_readable(&progress->wakeup, readable);
 
-	turn->unread = count == WAKEUP_EVENTS;
+	turn->more_to_receive = count == WAKEUP_EVENTS;
 	for (int i = 0; i < count; i++)
 		receive_from(turn, readable[i], NULL);
 	/* Shared memory has no descriptor, and is checked without a system call. */
@@ -165,11 +165,12 @@ static __attribute__((noinline)) void receive_from_many(struct turn *turn)
 }
 
 /* Returns true if this cycle skips the socket of a quiet address while other addresses are busy. */
-static bool is_left_out(const struct turn *turn, struct progress_address *address)
+static bool skips_address(const struct turn *turn, struct progress_address *address)
 {
-	if (turn->maker != TURN_POLLER || turn->reads_all || address->others < QUIET_TURNS ||
-	    ++address->left_out == LOOK_INTERVAL) {
-		address->left_out = 0;
+	if (turn->caller != TURN_POLLER || turn->drain ||
+	    address->foreign_batches < QUIET_BATCHES ||
+	    ++address->cycles_skipped == QUIET_POLL_INTERVAL) {
+		address->cycles_skipped = 0;
 		return false;
 	}
 	return true;
@@ -182,13 +183,14 @@ static __attribute__((noinline)) void receive_from_several(struct turn *turn)
 	for (unsigned int i = 0; i < progress->address_count; i++) {
 		unsigned int before = turn->packets;
 
-		if (is_left_out(turn, &progress->address[i]))
+		if (skips_address(turn, &progress->address[i]))
 			continue;
 		receive_from(turn, progress->address[i].addr, NULL);
 		if (turn->packets == before)
 			continue;
 		for (unsigned int j = 0; j < progress->address_count; j++)
-			progress->address[j].others = i == j ? 0 : progress->address[j].others + 1;
+			progress->address[j].foreign_batches =
+				i == j ? 0 : progress->address[j].foreign_batches + 1;
 	}
 }
 
@@ -208,11 +210,11 @@ static void receive_deliveries(struct turn *turn)
 		/*
 		 * The link knows an address until it is closed, so it may no longer be in use here.
 		 */
-		if (!progress_find_address(progress, batch.addr))
+		if (!progress_address_find(progress, batch.addr))
 			continue;
-		begin_answering(turn);
+		begin_responses(turn);
 		turn->packets += demux_batch(turn, &batch, true);
-		turn->worked = true;
+		turn->had_work = true;
 	}
 }
 
@@ -221,15 +223,15 @@ static inline void receive_all(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
 
-	if (__builtin_expect(progress->wakeup.many_fd >= 0, 0))
-		receive_from_many(turn);
+	if (__builtin_expect(progress->wakeup.address_epoll_fd >= 0, 0))
+		receive_from_readable(turn);
 	else if (__builtin_expect(progress->address_count == 1, 1))
 		receive_from(turn, progress->address[0].addr, NULL);
 	else
 		receive_from_several(turn);
 	for (unsigned int i = 0; i < progress->group_count; i++)
 		receive_from_group(turn, progress->group[i]);
-	if (turn->reads_all)
+	if (turn->drain)
 		receive_deliveries(turn);
 }
 
@@ -237,45 +239,45 @@ static inline void receive_all(struct turn *turn)
  * The process had no CPU for longer than a Local ACK Timeout.  The ACK may have arrived in the
  * meantime, behind more packets than a cycle receives.
  */
-static __attribute__((noinline)) void receive_rest(struct turn *turn)
+static __attribute__((noinline)) void receive_all_pending(struct turn *turn)
 {
-	turn->reads_all = true;
+	turn->drain = true;
 	receive_all(turn);
 }
 
-static void tell_of_timeout(const struct progress *progress, struct progress_qp *qp)
+static void report_timeout(const struct progress *progress, struct progress_qp *qp)
 {
 	uint64_t timeouts = eng_timeouts(qp->engine);
 
-	if (__builtin_expect(timeouts == qp->timeouts, 1))
+	if (__builtin_expect(timeouts == qp->timeouts_reported, 1))
 		return;
-	qp->timeouts = timeouts;
+	qp->timeouts_reported = timeouts;
 	if (eng_few_retries(qp->engine))
 		link_check_broker(progress->link);
 	if (progress->hooks.timed_out)
 		progress->hooks.timed_out(qp);
 }
 
-static void expire(struct turn *turn)
+static void expire_deadlines(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
 	struct progress_qp *qp;
 
 	if (progress->fault && fault_release(progress->fault, turn->now))
-		turn->worked = true;
+		turn->had_work = true;
 	/* Serving the QP queues it again; a post in between may have queued it already. */
 	while ((qp = deadline_pop(&progress->deadlines, turn->now))) {
 		turn_visit(turn, qp);
-		if (turn->unread && !turn->reads_all && eng_times_out(qp->engine, turn->now)) {
-			receive_rest(turn);
+		if (turn->more_to_receive && !turn->drain && eng_times_out(qp->engine, turn->now)) {
+			receive_all_pending(turn);
 			turn_visit(turn, qp);
 		}
 		if (link_is_unsettled(progress->link))
 			eng_restore_retries(qp->engine);
 		eng_expire(qp->engine, turn->now);
-		tell_of_timeout(progress, qp);
+		report_timeout(progress, qp);
 		turn_schedule(turn, qp);
-		turn->worked = true;
+		turn->had_work = true;
 	}
 }
 
@@ -286,7 +288,7 @@ static void move_scheduled(struct turn *turn)
 	while (qp) {
 		struct progress_qp *next = qp->next_scheduled;
 
-		qp->moved = true;
+		qp->collected = true;
 		turn_schedule(turn, qp);
 		qp = next;
 	}
@@ -299,10 +301,10 @@ static inline struct eng_tx_ctx ctx_of(const struct turn *turn, const struct pro
 
 	/* Without an awake progress thread, delaying an ACK would require a wake-up to send it. */
 	return transmit_ctx(progress, qp, ENG_TX_TRIGGER_POLL, turn->now, polled,
-			    polled || turn->maker == TURN_HELPER);
+			    polled || turn->caller == TURN_HELPER);
 }
 
-static void serve(struct turn *turn, struct progress_qp *qp)
+static void serve_qp(struct turn *turn, struct progress_qp *qp)
 {
 	struct progress *progress = turn->progress;
 	struct eng_tx_ctx ctx = ctx_of(turn, qp);
@@ -311,19 +313,19 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 
 	turn_visit(turn, qp);
 	qp->in_turn = false;
-	if (qp->moved) {
-		qp->moved = false;
+	if (qp->collected) {
+		qp->collected = false;
 		qp->scheduled = false;
 	}
-	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS, progress->turn_tx, &bursts);
+	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS, progress->cycle_tx, &bursts);
 	transmit_deadline(progress, qp);
-	turn->worked |= bursts > 0;
+	turn->had_work |= bursts > 0;
 	if (end == TRANSMIT_NO_SHARE)
 		share_queue_add(&progress->share_queue, qp);
 	if (end == TRANSMIT_BLOCKED)
 		turn->blocked = true;
 	if (end == TRANSMIT_BLOCKED || end == TRANSMIT_MORE)
-		transmit_schedule(progress, qp, turn->maker != TURN_HELPER);
+		transmit_schedule(progress, qp, turn->caller != TURN_HELPER);
 }
 
 /*
@@ -344,7 +346,8 @@ static bool serve_share_waiter(struct turn *turn)
 	/* The first in the queue need not wait for others. */
 	ctx = ctx_of(turn, qp);
 	ctx.budget_waits = false;
-	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS_SHARE_QUEUE, progress->turn_tx, &bursts);
+	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS_SHARE_QUEUE, progress->cycle_tx,
+		       &bursts);
 	transmit_deadline(progress, qp);
 	/* A full socket buffer blocks all QPs, a full ring only those with the same peer. */
 	if (end == TRANSMIT_MORE ||
@@ -365,10 +368,10 @@ static void serve_share_queue(struct turn *turn)
 	/*
 	 * ACKs and timeouts make room; other events that do, such as the removal of a QP, are rare.
 	 */
-	if (!turn->worked && turn->maker == TURN_POLLER && ++turn->progress->idle_turns % most)
+	if (!turn->had_work && turn->caller == TURN_POLLER && ++turn->progress->idle_cycles % most)
 		return;
 	for (unsigned int served = 0; served < most && serve_share_waiter(turn); served++)
-		turn->worked = true;
+		turn->had_work = true;
 }
 
 /*
@@ -379,87 +382,87 @@ static inline bool is_idle(const struct turn *turn)
 {
 	struct progress *progress = turn->progress;
 
-	return !turn->worked && deadline_earliest(&progress->deadlines) > turn->now &&
+	return !turn->had_work && deadline_earliest(&progress->deadlines) > turn->now &&
 	       !transmit_is_scheduled(progress) && !share_queue_waits(&progress->share_queue) &&
 	       !progress->fault;
 }
 
-static __attribute__((noinline)) enum turn_result finish(struct turn *turn)
+static __attribute__((noinline)) enum turn_result finish_cycle(struct turn *turn)
 {
 	struct progress_qp *qp;
 
-	expire(turn);
+	expire_deadlines(turn);
 	move_scheduled(turn);
-	/* Only the running cycle uses next_in_turn. */
-	for (qp = turn->scheduled; qp; qp = qp->next_in_turn)
-		serve(turn, qp);
+	/* Only the running cycle uses next_in_cycle. */
+	for (qp = turn->scheduled; qp; qp = qp->next_in_cycle)
+		serve_qp(turn, qp);
 	if (share_queue_waits(&turn->progress->share_queue))
 		serve_share_queue(turn);
 	turn_leave(turn);
-	end_answering(turn);
+	end_responses(turn);
 	turn_worker = -1;
 	turn->progress->hooks.turn_over(turn->progress->number);
 	if (turn->blocked)
 		return TURN_BLOCKED;
-	return turn->worked ? TURN_WORKED : TURN_IDLE;
+	return turn->had_work ? TURN_WORKED : TURN_IDLE;
 }
 
-static void begin(struct turn *turn, struct progress *progress, enum turn_maker maker)
+static void begin_cycle(struct turn *turn, struct progress *progress, enum turn_maker caller)
 {
 	*turn = (struct turn){
 		.progress = progress,
-		.maker = maker,
+		.caller = caller,
 		.now = progress_now(),
-		.reads_all = maker == TURN_STOPPER,
+		.drain = caller == TURN_STOPPER,
 	};
 	turn->scheduled_end = &turn->scheduled;
 	turn_worker = (int)progress->number;
-	count_in_turn(progress, maker == TURN_POLLER ? PROGRESS_COUNT_POLL_TURNS
-						     : PROGRESS_COUNT_HELPER_TURNS);
+	count_in_cycle(progress, caller == TURN_POLLER ? PROGRESS_COUNT_POLL_TURNS
+						       : PROGRESS_COUNT_HELPER_TURNS);
 }
 
-enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
+enum turn_result turn_make(struct progress *progress, enum turn_maker caller)
 {
 	struct turn turn;
 
-	begin(&turn, progress, maker);
+	begin_cycle(&turn, progress, caller);
 	receive_all(&turn);
 	if (is_idle(&turn)) {
 		turn_worker = -1;
 		return TURN_IDLE;
 	}
-	return finish(&turn);
+	return finish_cycle(&turn);
 }
 
 enum turn_result turn_take_deliveries(struct progress *progress)
 {
 	struct turn turn;
 
-	begin(&turn, progress, TURN_HELPER);
-	turn.unread = true;
+	begin_cycle(&turn, progress, TURN_HELPER);
+	turn.more_to_receive = true;
 	receive_deliveries(&turn);
-	return finish(&turn);
+	return finish_cycle(&turn);
 }
 
 /*
  * Returns true after so many consecutive polls that the thread must be spinning.  Caller runs the
  * cycle.
  */
-static bool is_streak(struct progress *progress)
+static bool is_spinning(struct progress *progress)
 {
-	unsigned int polls = atomic_load_explicit(&progress->streak, memory_order_relaxed) + 1;
+	unsigned int polls = atomic_load_explicit(&progress->poll_streak, memory_order_relaxed) + 1;
 	uint64_t now, sleeps, took;
 
-	atomic_store_explicit(&progress->streak, polls % STREAK_POLLS, memory_order_relaxed);
+	atomic_store_explicit(&progress->poll_streak, polls % STREAK_POLLS, memory_order_relaxed);
 	if (polls < STREAK_POLLS)
 		return false;
 	now = progress_now();
-	took = now - progress->streak_began;
+	took = now - progress->poll_streak_start;
 	if (took > STREAK_NS) {
 		sleeps = poller_sleeps();
-		if (took > STREAK_MAX_NS || sleeps != progress->streak_sleeps) {
-			progress->streak_began = now;
-			progress->streak_sleeps = sleeps;
+		if (took > STREAK_MAX_NS || sleeps != progress->poll_streak_switches) {
+			progress->poll_streak_start = now;
+			progress->poll_streak_switches = sleeps;
 			return false;
 		}
 	}
@@ -472,9 +475,9 @@ static __thread struct {
 	 * Number of polls without result since there was work or the thread yielded, and the time
 	 * of the first clock read since then.
 	 */
-	unsigned int vain_polls;
-	uint64_t vain_since;
-	uint64_t waited; /* time from vain_since to the last clock read; 0 after a yield */
+	unsigned int empty_polls;
+	uint64_t empty_since;
+	uint64_t waited; /* time from empty_since to the last clock read; 0 after a yield */
 	struct poller_patience patience;
 } poller = { .patience = POLLER_PATIENCE };
 
@@ -483,29 +486,29 @@ static __attribute__((noinline)) void yield_sometimes(void)
 {
 	uint64_t now;
 
-	if (++poller.vain_polls % YIELD_LOOK_POLLS)
+	if (++poller.empty_polls % CLOCK_READ_POLLS)
 		return;
 	now = progress_now();
-	if (poller.vain_polls == YIELD_LOOK_POLLS) {
+	if (poller.empty_polls == CLOCK_READ_POLLS) {
 		poller.patience.paid |= poller.waited > POLLER_PATIENCE_NS;
-		poller.vain_since = now;
+		poller.empty_since = now;
 	}
-	poller.waited = now - poller.vain_since;
+	poller.waited = now - poller.empty_since;
 	if (poller.waited < poller.patience.ns)
 		return;
 	poller.waited = 0;
 	sched_yield();
-	poller.vain_polls = 0;
+	poller.empty_polls = 0;
 	poller_yielded(&poller.patience, progress_now() - now, poller_preemptions);
 }
 
 /* Returns true if a poller should leave turn_lock to a thread that waits for it. */
-static bool gives_way(struct progress *progress)
+static bool yields_lock(struct progress *progress)
 {
-	static __thread unsigned int given;
+	static __thread unsigned int polls_yielded;
 
 	return atomic_load_explicit(&progress->turn_wanted, memory_order_relaxed) != 0 &&
-	       ++given % GIVE_WAY_POLLS != 0;
+	       ++polls_yielded % YIELD_LOCK_POLLS != 0;
 }
 
 void progress_poll(struct progress *progress)
@@ -513,11 +516,11 @@ void progress_poll(struct progress *progress)
 	enum turn_result result = TURN_IDLE;
 	bool disarm = false;
 
-	if (progress->dead)
+	if (progress->forked)
 		return;
-	if (!gives_way(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
+	if (!yields_lock(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		result = turn_make(progress, TURN_POLLER);
-		disarm = wakeup_is_armed(progress) && is_streak(progress);
+		disarm = wakeup_is_armed(progress) && is_spinning(progress);
 		turn_unlock(progress);
 	}
 	if (disarm)
@@ -525,12 +528,12 @@ void progress_poll(struct progress *progress)
 	if (result == TURN_IDLE)
 		yield_sometimes();
 	else
-		poller.vain_polls = 0;
+		poller.empty_polls = 0;
 }
 
 void progress_take_in(struct progress *progress)
 {
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	turn_lock(progress);
 	turn_make(progress, TURN_STOPPER);
@@ -541,10 +544,10 @@ void progress_polled(struct progress *progress)
 {
 	bool disarm = false;
 
-	if (progress->dead || !wakeup_is_armed(progress) ||
+	if (progress->forked || !wakeup_is_armed(progress) ||
 	    pthread_mutex_trylock(&progress->turn_lock))
 		return;
-	disarm = is_streak(progress);
+	disarm = is_spinning(progress);
 	turn_unlock(progress);
 	if (disarm)
 		wakeup_disarm(progress);
@@ -552,13 +555,13 @@ void progress_polled(struct progress *progress)
 
 void progress_notify_armed(struct progress *progress)
 {
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	/*
 	 * The application may sleep now, so earlier polls do not count.  If the sockets were
 	 * disarmed in between, arming them for each event would take a call to the progress thread.
 	 */
-	atomic_store_explicit(&progress->streak, 0, memory_order_relaxed);
+	atomic_store_explicit(&progress->poll_streak, 0, memory_order_relaxed);
 	if (!wakeup_is_armed(progress)) {
 		wakeup_arm(progress);
 		/*

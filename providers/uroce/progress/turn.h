@@ -13,17 +13,17 @@ enum turn_maker {
 
 struct turn {
 	struct progress *progress;
-	enum turn_maker maker;
+	enum turn_maker caller;
 	uint64_t now; /* read before receiving, and again where that would be too early */
 	struct progress_qp *visited;   /* QP that is locked, inside the hooks, or NULL */
-	struct progress_qp *scheduled; /* QPs to serve at the end, linked by next_in_turn */
+	struct progress_qp *scheduled; /* QPs to serve at the end, linked by next_in_cycle */
 	struct progress_qp **scheduled_end;
 	unsigned int packets; /* number received */
 	/* Receive until nothing is left, at most ALL_BATCHES batches per address */
-	bool reads_all;
-	bool unread;  /* there may be more to receive */
-	bool worked;  /* something was received, due or sent */
-	bool blocked; /* a socket buffer or ring was full */
+	bool drain;
+	bool more_to_receive; /* there may be more to receive */
+	bool had_work;	      /* something was received, due or sent */
+	bool blocked;	      /* a socket buffer or ring was full */
 };
 
 /* Result of a cycle. */
@@ -34,7 +34,7 @@ enum turn_result {
 };
 
 /* Caller holds turn_lock. */
-enum turn_result turn_make(struct progress *progress, enum turn_maker maker);
+enum turn_result turn_make(struct progress *progress, enum turn_maker caller);
 /* Also receives from the delivery socket.  Caller holds turn_lock. */
 enum turn_result turn_take_deliveries(struct progress *progress);
 

@@ -26,7 +26,7 @@ void turn_schedule(struct turn *turn, struct progress_qp *qp)
 	if (qp->in_turn)
 		return;
 	qp->in_turn = true;
-	qp->next_in_turn = NULL;
+	qp->next_in_cycle = NULL;
 	*turn->scheduled_end = qp;
-	turn->scheduled_end = &qp->next_in_turn;
+	turn->scheduled_end = &qp->next_in_cycle;
 }

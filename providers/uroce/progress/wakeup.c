@@ -28,8 +28,8 @@ bool wakeup_is_armed(const struct progress *progress)
 	return wakeup_armed_flag(&progress->wakeup);
 }
 
-static int control(struct wakeup *wakeup, int operation, enum wakeup_source source, int fd,
-		   uint32_t events)
+static int epoll_control(struct wakeup *wakeup, int operation, enum wakeup_source source, int fd,
+			 uint32_t events)
 {
 	struct epoll_event event = {
 		.events = events,
@@ -40,18 +40,19 @@ static int control(struct wakeup *wakeup, int operation, enum wakeup_source sour
 }
 
 /* Caller holds wakeup.lock. */
-static void set_addresses(struct progress *progress, uint32_t events)
+static void set_socket_events(struct progress *progress, uint32_t events)
 {
-	int many_fd = progress->wakeup.many_fd;
+	int address_epoll_fd = progress->wakeup.address_epoll_fd;
 
-	if (many_fd >= 0)
-		control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS, many_fd, events);
-	for (unsigned int i = 0; many_fd < 0 && i < progress->address_count; i++)
-		control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS,
-			link_addr_fd(progress->address[i].addr), events);
+	if (address_epoll_fd >= 0)
+		epoll_control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS, address_epoll_fd,
+			      events);
+	for (unsigned int i = 0; address_epoll_fd < 0 && i < progress->address_count; i++)
+		epoll_control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS,
+			      link_addr_fd(progress->address[i].addr), events);
 	for (unsigned int i = 0; i < progress->group_count; i++)
-		control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS,
-			link_group_fd(progress->group[i]->link), events);
+		epoll_control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS,
+			      link_group_fd(progress->group[i]->link), events);
 }
 
 void wakeup_arm(struct progress *progress)
@@ -61,7 +62,7 @@ void wakeup_arm(struct progress *progress)
 	pthread_mutex_lock(&wakeup->lock);
 	if (!wakeup_armed_flag(wakeup)) {
 		atomic_store_explicit(&wakeup->armed, true, memory_order_seq_cst);
-		set_addresses(progress, EPOLLIN);
+		set_socket_events(progress, EPOLLIN);
 	}
 	pthread_mutex_unlock(&wakeup->lock);
 }
@@ -74,7 +75,7 @@ void wakeup_disarm(struct progress *progress)
 	pthread_mutex_lock(&wakeup->lock);
 	changed = wakeup_armed_flag(wakeup);
 	if (changed) {
-		set_addresses(progress, 0);
+		set_socket_events(progress, 0);
 		atomic_store_explicit(&wakeup->armed, false, memory_order_seq_cst);
 	}
 	pthread_mutex_unlock(&wakeup->lock);
@@ -88,15 +89,15 @@ void wakeup_disarm(struct progress *progress)
 
 static int add_socket(struct progress *progress, int fd)
 {
-	return control(&progress->wakeup, EPOLL_CTL_ADD, SOURCE_ADDRESS, fd,
-		       wakeup_is_armed(progress) ? EPOLLIN : 0);
+	return epoll_control(&progress->wakeup, EPOLL_CTL_ADD, SOURCE_ADDRESS, fd,
+			     wakeup_is_armed(progress) ? EPOLLIN : 0);
 }
 
-static int add_to_many(int many_fd, struct link_addr *addr)
+static int add_to_many(int address_epoll_fd, struct link_addr *addr)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = addr };
 
-	return epoll_ctl(many_fd, EPOLL_CTL_ADD, link_addr_fd(addr), &event) ? -errno : 0;
+	return epoll_ctl(address_epoll_fd, EPOLL_CTL_ADD, link_addr_fd(addr), &event) ? -errno : 0;
 }
 
 static void remove_socket(int epoll_fd, int fd)
@@ -111,31 +112,33 @@ static void remove_socket(int epoll_fd, int fd)
  * Moves the sockets of all addresses to an epoll set of their own.  On failure they stay where they
  * are, and each one is polled, which takes longer.
  */
-static void gather_addresses(struct progress *progress)
+static void move_addresses_to_set(struct progress *progress)
 {
 	struct wakeup *wakeup = &progress->wakeup;
-	int many_fd = epoll_create1(EPOLL_CLOEXEC), error = many_fd < 0 ? -errno : 0;
+	int address_epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+	    error = address_epoll_fd < 0 ? -errno : 0;
 
 	for (unsigned int i = 0; i < progress->address_count && !error; i++)
-		error = add_to_many(many_fd, progress->address[i].addr);
+		error = add_to_many(address_epoll_fd, progress->address[i].addr);
 	if (!error)
-		error = add_socket(progress, many_fd);
+		error = add_socket(progress, address_epoll_fd);
 	if (error) {
-		if (many_fd >= 0)
-			close(many_fd);
+		if (address_epoll_fd >= 0)
+			close(address_epoll_fd);
 		return;
 	}
 	for (unsigned int i = 0; i < progress->address_count; i++)
 		remove_socket(wakeup->epoll_fd, link_addr_fd(progress->address[i].addr));
-	wakeup->many_fd = many_fd;
+	wakeup->address_epoll_fd = address_epoll_fd;
 }
 
 int wakeup_add_address(struct progress *progress, struct link_addr *addr)
 {
-	if (progress->wakeup.many_fd < 0 && progress->address_count >= MANY_ADDRESSES)
-		gather_addresses(progress);
-	return progress->wakeup.many_fd < 0 ? add_socket(progress, link_addr_fd(addr))
-					    : add_to_many(progress->wakeup.many_fd, addr);
+	if (progress->wakeup.address_epoll_fd < 0 && progress->address_count >= MANY_ADDRESSES)
+		move_addresses_to_set(progress);
+	return progress->wakeup.address_epoll_fd < 0
+		       ? add_socket(progress, link_addr_fd(addr))
+		       : add_to_many(progress->wakeup.address_epoll_fd, addr);
 }
 
 int wakeup_add_group(struct progress *progress, struct link_group *group)
@@ -152,7 +155,8 @@ void wakeup_remove_address(struct progress *progress, struct link_addr *addr)
 {
 	const struct wakeup *wakeup = &progress->wakeup;
 
-	remove_socket(wakeup->many_fd < 0 ? wakeup->epoll_fd : wakeup->many_fd, link_addr_fd(addr));
+	remove_socket(wakeup->address_epoll_fd < 0 ? wakeup->epoll_fd : wakeup->address_epoll_fd,
+		      link_addr_fd(addr));
 }
 
 int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVENTS])
@@ -161,7 +165,8 @@ int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVE
 	long count;
 
 	/* syscall(2), as in wakeup_helper(). */
-	count = syscall(SYS_epoll_pwait, wakeup->many_fd, events, WAKEUP_EVENTS, 0, NULL, 0);
+	count = syscall(SYS_epoll_pwait, wakeup->address_epoll_fd, events, WAKEUP_EVENTS, 0, NULL,
+			0);
 	for (long i = 0; i < count; i++)
 		readable[i] = events[i].data.ptr;
 	return count < 0 ? 0 : (int)count;
@@ -192,18 +197,18 @@ int wakeup_open(struct progress *progress)
 	atomic_init(&wakeup->armed, true);
 	pthread_mutex_init(&wakeup->lock, NULL);
 	pthread_cond_init(&wakeup->returned, NULL);
-	wakeup->many_fd = -1;
+	wakeup->address_epoll_fd = -1;
 	wakeup->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	wakeup->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	error = wakeup->epoll_fd < 0 || wakeup->wake_fd < 0 ? -errno : 0;
 	if (!error)
-		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_WAKE, wakeup->wake_fd, EPOLLIN);
+		error = epoll_control(wakeup, EPOLL_CTL_ADD, SOURCE_WAKE, wakeup->wake_fd, EPOLLIN);
 	if (!error)
-		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_BROKER,
-				link_broker_fd(progress->link), EPOLLIN);
+		error = epoll_control(wakeup, EPOLL_CTL_ADD, SOURCE_BROKER,
+				      link_broker_fd(progress->link), EPOLLIN);
 	if (!error)
-		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_WRITER,
-				link_writers_fd(progress->link), EPOLLIN);
+		error = epoll_control(wakeup, EPOLL_CTL_ADD, SOURCE_WRITER,
+				      link_writers_fd(progress->link), EPOLLIN);
 	if (error)
 		wakeup_close(wakeup);
 	return error;
@@ -221,8 +226,8 @@ void wakeup_close(struct wakeup *wakeup)
 		close(wakeup->epoll_fd);
 	if (wakeup->wake_fd >= 0)
 		close(wakeup->wake_fd);
-	if (wakeup->many_fd >= 0)
-		close(wakeup->many_fd);
+	if (wakeup->address_epoll_fd >= 0)
+		close(wakeup->address_epoll_fd);
 	pthread_cond_destroy(&wakeup->returned);
 	pthread_mutex_destroy(&wakeup->lock);
 }
@@ -231,8 +236,8 @@ void wakeup_abandon(struct wakeup *wakeup)
 {
 	close(wakeup->epoll_fd);
 	close(wakeup->wake_fd);
-	if (wakeup->many_fd >= 0)
-		close(wakeup->many_fd);
+	if (wakeup->address_epoll_fd >= 0)
+		close(wakeup->address_epoll_fd);
 }
 
 /* epoll_wait(2) with nanoseconds if the kernel supports it (5.11), else rounded up. */
@@ -289,14 +294,14 @@ int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg
 	struct wakeup_watch *watch;
 	int error;
 
-	if (progress->dead)
+	if (progress->forked)
 		return -EOWNERDEAD;
 	watch = malloc(sizeof(*watch));
 	if (!watch)
 		return -ENOMEM;
 	*watch = (struct wakeup_watch){ .fd = fd, .callback = callback, .arg = arg };
 	pthread_mutex_lock(&wakeup->lock);
-	error = control(wakeup, EPOLL_CTL_ADD, SOURCE_WATCH, fd, EPOLLIN);
+	error = epoll_control(wakeup, EPOLL_CTL_ADD, SOURCE_WATCH, fd, EPOLLIN);
 	if (!error) {
 		watch->next = wakeup->watches;
 		wakeup->watches = watch;
@@ -312,7 +317,7 @@ void progress_unwatch(struct progress *progress, int fd)
 	struct wakeup *wakeup = &progress->wakeup;
 	struct wakeup_watch **from, *watch;
 
-	if (progress->dead)
+	if (progress->forked)
 		return;
 	pthread_mutex_lock(&wakeup->lock);
 	for (from = &wakeup->watches; *from && (*from)->fd != fd;)

@@ -30,7 +30,7 @@ struct wakeup {
 	 * epoll_fd, so that neither a cycle nor arming takes a system call for each.  Otherwise -1.
 	 * Changed under turn_lock too.
 	 */
-	int many_fd;
+	int address_epoll_fd;
 	pthread_t thread; /* the progress thread */
 	/* Changed under lock. */
 	atomic_bool armed;
@@ -81,8 +81,8 @@ int wakeup_add_group(struct progress *progress, struct link_group *group);
 void wakeup_remove_group(struct progress *progress, struct link_group *group);
 
 /*
- * Returns the number of addresses in many_fd whose sockets are readable, at most WAKEUP_EVENTS.
- * Caller runs the cycle.
+ * Returns the number of addresses in address_epoll_fd whose sockets are readable, at most
+ * WAKEUP_EVENTS. Caller runs the cycle.
  */
 int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVENTS]);
 

@@ -16,29 +16,30 @@ static void no_hook(unsigned int worker)
 	(void)worker;
 }
 
-static void send_faulty(void *arg, const struct fault_path *path, const struct iovec *pieces,
-			unsigned int count, unsigned int segment)
+static void send_from_injector(void *arg, const struct fault_path *path, const struct iovec *pieces,
+			       unsigned int count, unsigned int segment)
 {
 	transmit_pieces(arg, path, pieces, count, segment);
 }
 
-static void lose_faulty(void *arg, const struct fault_path *path, const uint8_t *bytes,
-			uint32_t length)
+static void capture_injector_drop(void *arg, const struct fault_path *path, const uint8_t *bytes,
+				  uint32_t length)
 {
 	(void)arg;
 	tap_dropped(path->peer, path->qpn, bytes, length);
 }
 
-static void count_faulty(void *arg, enum progress_counter counter)
+static void count_injected_fault(void *arg, enum progress_counter counter)
 {
 	count_anywhere(arg, counter);
 }
 
-static int open_fault(struct progress *progress, char error[PROGRESS_ERROR_TEXT])
+static int open_fault_injector(struct progress *progress, char error[PROGRESS_ERROR_TEXT])
 {
-	const struct fault_sink sink = {
-		.send = send_faulty, .lost = lose_faulty, .count = count_faulty, .arg = progress
-	};
+	const struct fault_sink sink = { .send = send_from_injector,
+					 .lost = capture_injector_drop,
+					 .count = count_injected_fault,
+					 .arg = progress };
 	const char *text = getenv("UROCE_FAULT");
 	struct fault_config config;
 	int result;
@@ -53,7 +54,7 @@ static int open_fault(struct progress *progress, char error[PROGRESS_ERROR_TEXT]
 	return result;
 }
 
-static uint32_t random_start(void)
+static uint32_t random_first_index(void)
 {
 	uint32_t start;
 
@@ -66,7 +67,7 @@ static void free_memory(struct progress *progress)
 {
 	for (unsigned int i = 0; i < progress->tx_count; i++)
 		tx_buffer_free(atomic_load(&progress->tx[i]));
-	tx_buffer_free(progress->turn_tx);
+	tx_buffer_free(progress->cycle_tx);
 	free(progress->receive_buffer);
 	free(progress->group);
 	free(progress->address);
@@ -80,7 +81,7 @@ static void free_memory(struct progress *progress)
  * Allocated in advance, so that posting allocates nothing.  The memory is not touched before its
  * first use.
  */
-static bool fill_stock(struct progress *progress)
+static bool fill_tx_pool(struct progress *progress)
 {
 	unsigned int wanted = tx_buffers_wanted();
 
@@ -91,33 +92,33 @@ static bool fill_stock(struct progress *progress)
 			return false;
 		atomic_init(&progress->tx[progress->tx_count++], tx);
 	}
-	progress->turn_tx = tx_buffer_new(progress->max_segments);
-	return progress->turn_tx;
+	progress->cycle_tx = tx_buffer_new(progress->max_segments);
+	return progress->cycle_tx;
 }
 
 /* Declares the fields that threads read without a lock. */
-static void tell_helgrind(struct progress *progress)
+static void annotate_for_helgrind(struct progress *progress)
 {
-	HELGRIND_IS_ATOMIC(progress->turn_counter);
+	HELGRIND_IS_ATOMIC(progress->cycle_counter);
 	HELGRIND_IS_ATOMIC(progress->turn_wanted);
-	HELGRIND_IS_ATOMIC(progress->answering);
+	HELGRIND_IS_ATOMIC(progress->responding);
 	HELGRIND_IS_ATOMIC(progress->scheduled);
 	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
 	HELGRIND_IS_ATOMIC(progress->helper.stop);
-	HELGRIND_IS_ATOMIC(progress->helper.leaves);
+	HELGRIND_IS_ATOMIC(progress->helper.exit_requested);
 	HELGRIND_IS_ATOMIC(progress->wakeup.armed);
 	HELGRIND_IS_ATOMIC(progress->gsi_wakeup);
 }
 
 /* Allocates a worker and initializes what needs no other resources. */
-static struct progress *allocate(unsigned int number, const struct progress_hooks *hooks)
+static struct progress *allocate_worker(unsigned int number, const struct progress_hooks *hooks)
 {
 	struct progress *progress = aligned_alloc(PROGRESS_CACHE_LINE, sizeof(*progress));
 
 	if (!progress)
 		return NULL;
 	memset(progress, 0, sizeof(*progress));
-	tell_helgrind(progress);
+	annotate_for_helgrind(progress);
 	progress->number = number;
 	progress->hooks.enter = hooks && hooks->enter ? hooks->enter : no_hook;
 	progress->hooks.leave = hooks && hooks->leave ? hooks->leave : no_hook;
@@ -139,14 +140,14 @@ static struct progress *allocate(unsigned int number, const struct progress_hook
 int worker_open(struct progress **opened, unsigned int number, const struct progress_hooks *hooks,
 		char error[PROGRESS_ERROR_TEXT])
 {
-	struct progress *progress = allocate(number, hooks);
+	struct progress *progress = allocate_worker(number, hooks);
 	int result;
 
 	if (!progress) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
 		return -ENOMEM;
 	}
-	result = open_fault(progress, error);
+	result = open_fault_injector(progress, error);
 	if (result)
 		goto free_memory;
 	result = number ? link_open_further(&progress->link, error)
@@ -155,12 +156,12 @@ int worker_open(struct progress **opened, unsigned int number, const struct prog
 		goto close_fault;
 	progress->slot = link_slot(progress->link);
 	progress->max_segments = link_max_segments(progress->link);
-	if (!fill_stock(progress)) {
+	if (!fill_tx_pool(progress)) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
 		result = -ENOMEM;
 		goto close_link_alone;
 	}
-	table_init(&progress->table, progress->slot, random_start());
+	table_init(&progress->table, progress->slot, random_first_index());
 	result = helper_start(progress);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot start the progress thread: %s",
