@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "listen.h"
 #include "route.h"
 #include "source_port.h"
 #include "turn.h"

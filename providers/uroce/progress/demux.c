@@ -3,10 +3,8 @@
 
 #include <string.h>
 
-#include "group.h"
 #include "broker/gsi_packet.h"
 #include "gsi_service.h"
-#include "listen.h"
 #include "network_header.h"
 #include "tap.h"
 #include "wire/icrc.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "group.h"
+#include "datagram.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "datagram.h"
 #include "turn.h"
 
 /* Caller holds route_lock, which keeps the list unchanged. */

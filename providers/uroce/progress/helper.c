@@ -5,10 +5,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "group.h"
 #include "gsi_service.h"
 #include "instance.h"
-#include "leave.h"
 #include "transmit.h"
 #include "turn.h"
 #include "link/thread.h"

@@ -144,4 +144,42 @@ static inline void count_anywhere(struct progress *progress, enum progress_count
 	atomic_fetch_add_explicit(&progress->counter[id], 1, memory_order_relaxed);
 }
 
+/* ---- group.c ---- */
+
+/* A multicast group and its member QPs.  Changed under turn_lock. */
+struct progress_group {
+	struct link_group *link;
+	uint32_t interface;
+	unsigned int count, capacity;
+	struct progress_qp **member;
+};
+
+/* ---- datagram.c ---- */
+
+/* Local addresses from which datagram QPs receive.  Changed under turn_lock. */
+struct progress_listen {
+	struct link_addr **addr;
+	unsigned int count;
+};
+
+/* Returns true if addr is in the set.  Caller runs the cycle. */
+static inline bool listen_hears(const struct progress_listen *listen, const struct link_addr *addr)
+{
+	for (unsigned int i = 0; i < listen->count; i++)
+		if (listen->addr[i] == addr)
+			return true;
+	return false;
+}
+
+/* ---- worker.c ---- */
+
+/*
+ * Claims a slot and starts the progress thread.  Returns 0 or a negative errno, with one line for
+ * the user in error.
+ */
+int worker_open(struct progress **opened, unsigned int number, const struct progress_hooks *hooks,
+		char error[PROGRESS_ERROR_TEXT]);
+/* No QP may be left in it. */
+void worker_close(struct progress *progress);
+
 #endif

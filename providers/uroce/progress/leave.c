@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "leave.h"
+#include "helper.h"
 
 #include <unistd.h>
 

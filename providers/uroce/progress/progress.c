@@ -5,11 +5,9 @@
 
 #include "gsi_service.h"
 #include "helgrind.h"
-#include "leave.h"
 #include "route.h"
 #include "transmit.h"
 #include "turn.h"
-#include "worker.h"
 
 enum {
 	/*

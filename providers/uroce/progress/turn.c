@@ -5,14 +5,14 @@
 #include <sched.h>
 
 #include "demux.h"
-#include "group.h"
 #include "poller.h"
 #include "transmit.h"
 
 /*
  * A poller reads the socket of an address only in every QUIET_POLL_INTERVAL-th cycle if other
  * addresses have received QUIET_BATCHES batches since it did: a system call that finds nothing
- * takes 0.5 us. Helps applications that open several addresses, such as UCX with 127.0.0.1 and ::1.
+ * takes 0.5 us.  Helps applications that open several addresses, such as UCX with 127.0.0.1 and
+ * ::1.
  */
 enum { QUIET_BATCHES = 64, QUIET_POLL_INTERVAL = 16 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "worker.h"
+#include "instance.h"
 
 #include <errno.h>
 #include <stdio.h>
