@@ -36,7 +36,7 @@ struct rx_ctx {
 	bool first;		       /* the current datagram is the first of the batch */
 	uint8_t header[ENG_GRH_BYTES]; /* for the current datagram, if UD */
 	struct capture *capture;       /* or NULL */
-	/* For the capture: all packets of one call share a timestamp */
+	/* For the capture: all packets of one call share a timestamp. */
 	uint64_t timestamp;
 };
 

@@ -164,7 +164,7 @@ void gsi_queue_pair_event(struct progress *progress, uint32_t qpn, enum eng_even
  * Port spaces are separate namespaces: RDMA_PS_TCP 0x0106, _UDP 0x0111, _IPOIB 0x0002, _IB 0x013f.
  */
 enum gsi_port_flags {
-	/* Others with this flag may bind the same port; only one may listen */
+	/* Others with this flag may bind the same port; only one may listen. */
 	GSI_PORT_REUSE = 1,
 	GSI_PORT_AF_ONLY = 2, /* "::" does not receive IPv4 */
 };

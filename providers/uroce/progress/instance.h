@@ -72,7 +72,7 @@ struct progress {
 	unsigned int group_capacity;
 	struct wakeup wakeup;
 	struct helper helper;
-	/* NULL if QP 1 is not in use; changed under turn_lock */
+	/* NULL if QP 1 is not in use; changed under turn_lock. */
 	struct gsi *gsi;
 	struct gsi_wakeup gsi_wakeup;
 	unsigned int broker_changes; /* link_broker_changes() at the progress thread's last check */
@@ -94,13 +94,13 @@ struct progress {
 	 * The progress thread's cycle has received packets and has responses to send
 	 * (progress_await_answers()).
 	 */
-	atomic_bool responding;
+	atomic_bool answering;
 	/* Under turn_lock. */
 	struct tx_buffer *cycle_tx;
 	uint8_t *receive_buffer;
 	struct share_queue share_queue;
 	unsigned int idle_cycles;
-	/* Number of consecutive polls while the sockets are armed, since a CQ was armed */
+	/* Number of consecutive polls while the sockets are armed, since a CQ was armed. */
 	atomic_uint poll_streak;
 	uint64_t poll_streak_start;
 	uint64_t poll_streak_switches; /* poller_sleeps() at the start of the streak */

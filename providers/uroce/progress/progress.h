@@ -80,7 +80,7 @@ struct progress_qp {
 	struct wire_path rx_path;      /* path of received packets (demux.c), if addr is set */
 	enum link_transport transport; /* to the peer; set by progress_qp_connect() */
 	uint64_t timeouts_reported;    /* number of timeouts reported to hooks.timed_out */
-	/* Shared memory: the last burst was long, or did not fit into the ring */
+	/* Shared memory: the last burst was long, or did not fit into the ring. */
 	bool may_fill_ring;
 	bool in_share_queue; /* waits for the in-flight budget (share_queue.h); under turn_lock */
 	struct progress_qp *next_in_share_queue;

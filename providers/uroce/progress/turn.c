@@ -74,18 +74,18 @@ int progress_turn_worker(void)
 static inline void begin_responses(const struct turn *turn)
 {
 	if (turn->caller != TURN_POLLER)
-		atomic_store_explicit(&turn->progress->responding, true, memory_order_relaxed);
+		atomic_store_explicit(&turn->progress->answering, true, memory_order_relaxed);
 }
 
 static inline void end_responses(const struct turn *turn)
 {
 	if (turn->caller != TURN_POLLER)
-		atomic_store_explicit(&turn->progress->responding, false, memory_order_relaxed);
+		atomic_store_explicit(&turn->progress->answering, false, memory_order_relaxed);
 }
 
 void progress_await_answers(struct progress *progress)
 {
-	if (__builtin_expect(atomic_load_explicit(&progress->responding, memory_order_relaxed), 0))
+	if (__builtin_expect(atomic_load_explicit(&progress->answering, memory_order_relaxed), 0))
 		progress_await_turn(progress);
 }
 

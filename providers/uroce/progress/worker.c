@@ -101,7 +101,7 @@ static void annotate_for_helgrind(struct progress *progress)
 {
 	HELGRIND_IS_ATOMIC(progress->cycle_counter);
 	HELGRIND_IS_ATOMIC(progress->turn_wanted);
-	HELGRIND_IS_ATOMIC(progress->responding);
+	HELGRIND_IS_ATOMIC(progress->answering);
 	HELGRIND_IS_ATOMIC(progress->scheduled);
 	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
 	HELGRIND_IS_ATOMIC(progress->helper.stop);
