@@ -11,7 +11,7 @@ static void *run_work(void *arg)
 	while (aside->wanted) {
 		aside->wanted = false;
 		pthread_mutex_unlock(&aside->lock);
-		aside->work();
+		aside->run();
 		pthread_mutex_lock(&aside->lock);
 	}
 	aside->running = false;

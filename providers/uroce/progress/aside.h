@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct aside {
-	void (*work)(void); /* constant */
+	void (*run)(void); /* constant */
 	pthread_mutex_t lock;
 	bool wanted;   /* work is pending */
 	bool running;  /* a thread is running, or about to run */
@@ -18,9 +18,9 @@ struct aside {
 	pthread_t thread;
 };
 
-#define ASIDE_INITIALIZER(function)                                   \
-	{                                                             \
-		.work = (function), .lock = PTHREAD_MUTEX_INITIALIZER \
+#define ASIDE_INITIALIZER(function)                                  \
+	{                                                            \
+		.run = (function), .lock = PTHREAD_MUTEX_INITIALIZER \
 	}
 
 /*

@@ -115,7 +115,7 @@ static bool handle_events(struct progress *progress, const struct epoll_event *e
 }
 
 /*
- * Unlike turn_lock(), does not make pollers leave the lock to this thread: a poller that holds the
+ * Does not make pollers leave the lock to this thread, as other threads do: a poller that holds the
  * lock does everything that the progress thread would.  On a CPU that both share with a program
  * that computes, nobody would do the work while the progress thread waits for the CPU.
  */
