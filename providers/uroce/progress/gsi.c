@@ -72,7 +72,7 @@ static bool expire_deadline(struct gsi *gsi, uint64_t now)
 }
 
 /* Callback of the watch; runs in the progress thread. */
-static void serve_gsi(void *arg)
+static void run_callbacks(void *arg)
 {
 	struct gsi *gsi = arg;
 	unsigned int changes;
@@ -229,7 +229,7 @@ static void publish_instance(struct progress *progress, struct gsi *gsi)
 static int start_instance(struct gsi *gsi)
 {
 	struct progress *progress = gsi->progress;
-	int error = progress_watch(progress, gsi->watch_fd, serve_gsi, gsi);
+	int error = progress_watch(progress, gsi->watch_fd, run_callbacks, gsi);
 
 	if (error)
 		return error;

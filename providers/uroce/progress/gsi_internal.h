@@ -34,7 +34,7 @@ struct gsi_peer {
 	uint8_t dgid[16];
 	uint32_t scope_id;
 	uint8_t traffic_class;
-	uint64_t used; /* value of gsi.sends at the last use */
+	uint64_t last_used; /* value of gsi.sends at the last use */
 	struct eng_path path;
 };
 

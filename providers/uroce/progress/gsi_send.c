@@ -51,15 +51,16 @@ static int get_peer(struct gsi *gsi, struct gsi_address *address, const struct g
 		struct gsi_peer *peer = &gsi->peer[i];
 
 		if (peer_matches(peer, address, path)) {
-			peer->used = ++gsi->sends;
+			peer->last_used = ++gsi->sends;
 			*result = peer;
 			return 0;
 		}
-		if (least_recent->address && (!peer->address || peer->used < least_recent->used))
+		if (least_recent->address &&
+		    (!peer->address || peer->last_used < least_recent->last_used))
 			least_recent = peer;
 	}
 	error = open_peer(gsi, least_recent, address, path);
-	least_recent->used = ++gsi->sends;
+	least_recent->last_used = ++gsi->sends;
 	*result = least_recent;
 	return error;
 }

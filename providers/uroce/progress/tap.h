@@ -20,7 +20,7 @@ enum tap_kind {
 	TAP_KINDS,
 };
 
-/* Sends with a capture running; for the inline functions below. */
+/* Sends with a capture running; for tap_send(). */
 int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t qpn,
 		      enum tap_kind kind, const struct iovec *pieces, unsigned int count,
 		      unsigned int segment);

@@ -195,7 +195,7 @@ int wakeup_open(struct progress *progress)
 
 	atomic_init(&wakeup->armed, true);
 	pthread_mutex_init(&wakeup->lock, NULL);
-	pthread_cond_init(&wakeup->returned, NULL);
+	pthread_cond_init(&wakeup->callback_done, NULL);
 	wakeup->address_epoll_fd = -1;
 	wakeup->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	wakeup->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -227,7 +227,7 @@ void wakeup_close(struct wakeup *wakeup)
 		close(wakeup->wake_fd);
 	if (wakeup->address_epoll_fd >= 0)
 		close(wakeup->address_epoll_fd);
-	pthread_cond_destroy(&wakeup->returned);
+	pthread_cond_destroy(&wakeup->callback_done);
 	pthread_mutex_destroy(&wakeup->lock);
 }
 
@@ -275,15 +275,15 @@ void wakeup_call_watch(struct wakeup *wakeup, int fd)
 	pthread_mutex_lock(&wakeup->lock);
 	for (watch = wakeup->watches; watch && watch->fd != fd;)
 		watch = watch->next;
-	wakeup->running = watch;
+	wakeup->running_watch = watch;
 	pthread_mutex_unlock(&wakeup->lock);
 	/* NULL: the watch was removed after the event. */
 	if (!watch)
 		return;
 	watch->callback(watch->arg);
 	pthread_mutex_lock(&wakeup->lock);
-	wakeup->running = NULL;
-	pthread_cond_broadcast(&wakeup->returned);
+	wakeup->running_watch = NULL;
+	pthread_cond_broadcast(&wakeup->callback_done);
 	pthread_mutex_unlock(&wakeup->lock);
 }
 
@@ -329,8 +329,9 @@ void progress_unwatch(struct progress *progress, int fd)
 		 * Its own callback cannot wait for itself; the watch is not used after the
 		 * callback.
 		 */
-		while (wakeup->running == watch && !pthread_equal(pthread_self(), wakeup->thread))
-			pthread_cond_wait(&wakeup->returned, &wakeup->lock);
+		while (wakeup->running_watch == watch &&
+		       !pthread_equal(pthread_self(), wakeup->thread))
+			pthread_cond_wait(&wakeup->callback_done, &wakeup->lock);
 	}
 	pthread_mutex_unlock(&wakeup->lock);
 	free(watch);

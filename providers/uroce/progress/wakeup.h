@@ -37,9 +37,9 @@ struct wakeup {
 	/* Time until which the progress thread sleeps while armed; 0 while it is awake. */
 	atomic_uint_fast64_t sleeps_until;
 	pthread_mutex_t lock; /* protects the events of the sockets, and the watches */
-	pthread_cond_t returned;
+	pthread_cond_t callback_done;
 	struct wakeup_watch *watches;
-	struct wakeup_watch *running; /* watch whose callback is running */
+	struct wakeup_watch *running_watch; /* watch whose callback is running */
 };
 
 /* Source of an epoll event, in the upper half of its data; the descriptor is in the lower half. */
