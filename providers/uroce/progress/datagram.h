@@ -2,7 +2,8 @@
 /*
  * Datagram QPs, in addition to progress.h: they receive from every address of their device and from
  * multicast groups, and send to many peers.  All functions are control calls: no QP's lock may be
- * held.  They return 0 or a negative errno; on failure error contains one line for the user.
+ * held.  They return 0 or a negative errno; error then contains one line for the user, or is
+ * unchanged if memory is out.
  */
 #ifndef UROCE_PROGRESS_DATAGRAM_H
 #define UROCE_PROGRESS_DATAGRAM_H
