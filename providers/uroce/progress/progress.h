@@ -225,13 +225,14 @@ void progress_poll(struct progress *progress);
  */
 void progress_polled(struct progress *progress);
 /*
- * A CQ has been armed for an event: the application is about to sleep, so the progress thread arms
- * the sockets.
+ * To be called when a CQ has been armed for an event, as the application is about to sleep: arms
+ * the sockets and sends what was left for the next poll.
  */
 void progress_notify_armed(struct progress *progress);
 
 /* Makes the progress thread watch a descriptor: it calls callback(arg) without locks. */
 int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg), void *arg);
+/* Waits until a running callback has returned, unless called by it. */
 void progress_unwatch(struct progress *progress, int fd);
 
 /*
