@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Local addresses in use.  Their sockets come from the broker. */
+/* Local addresses in use; their sockets come from the broker */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "peer_table.h"
 #include "shm.h"
 
-/* Pause between two requests for the socket of a slot, which may have got another owner. */
+/* Minimum interval between two requests for the socket of a slot, whose owner may have changed */
 #define LOOK_PAUSE_MS 1000
 
 enum {
@@ -19,8 +19,8 @@ enum {
 };
 
 /*
- * All of 127.0.0.0/8 is this host, so each user can have an address there: the one that its number
- * makes, in a part of the network that is rarely used.
+ * All of 127.0.0.0/8 is this host, so each user can have a loopback address of its own, derived
+ * from the UID, in a part of the network that is rarely used.
  */
 static void explain_remedy(const struct link_endpoint *endpoint, char text[REMEDY_TEXT])
 {
@@ -101,7 +101,7 @@ static void publish(struct link *link, struct link_addr *addr)
 
 	link_mutex_lock(link, &link->lock);
 	addr->overflow_base = link_socket_drops(addr->fd);
-	/* Others may have channels to it since it was open before. */
+	/* Other processes may still have channels from when the address was open before. */
 	region = link_region_find(link, &addr->endpoint);
 	if (region)
 		link_region_attach(region, addr);
@@ -110,7 +110,7 @@ static void publish(struct link *link, struct link_addr *addr)
 	link_mutex_unlock(link, &link->lock);
 }
 
-/* Other threads may use the old descriptor: the new one takes its number. */
+/* Replaces the descriptor but keeps its number, since other threads may use it. */
 static void enter_seen(int *seen, int fd)
 {
 	if (*seen < 0) {
@@ -191,7 +191,7 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 		free(addr);
 		return failure;
 	}
-	/* The broker made it with an idea of a buffer of its own. */
+	/* The broker has created the socket with a buffer size of its own choice. */
 	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &asked, sizeof(asked));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
@@ -211,7 +211,7 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		link_explain(error, "the adapter was opened before fork(); open it again");
 		return -EOWNERDEAD;
 	}
-	/* A wildcard group would hide behind the specific ones: never mix them. */
+	/* Sockets of specific addresses would hide a wildcard socket: never mix them. */
 	if (link_endpoint_is_unspecified(gid) || link_gid_is_multicast(gid)) {
 		char text[LINK_ADDRESS_TEXT];
 

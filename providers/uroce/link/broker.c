@@ -19,28 +19,34 @@
 #include "internal.h"
 
 enum {
-	/* Pause before a search that has failed is repeated, and the time for all of them. */
+	/* Pause between two searches for a broker, and time limit of all of them */
 	SEARCH_PAUSE_MS = 1,
 	SEARCH_MS = 5000,
-	/* Clients of a broker that has died do not all search in the same moment. */
+	/*
+	 * Maximum of the random delay before a client returns: the clients of a broker that has
+	 * ended should not all search at once.
+	 */
 	RETURN_PAUSE_MS = 4,
-	/* A broker may die as well while a returning client waits for its reply ... */
+	/*
+	 * Number of attempts to return: the next broker may end as well while the client waits for
+	 * its reply.
+	 */
 	RETURN_TRIES = 3,
-	/* ... and while a request does, which is made again for this long. */
+	/* Time limit of a request, including its repetitions with other brokers */
 	REQUEST_MS = 10000,
 	PING_MS = 500,
-	/* Retries do not count for this long after a broker's end, at most ... */
+	/* Maximum time after the end of a broker in which timeouts do not count as retries */
 	LOST_MS = 5000,
-	/* ... and for this long after the return to another one. */
+	/* Time after the return to another broker in which timeouts do not count as retries */
 	SETTLE_MS = 1000,
-	/* Pause between two tries to return, which doubles. */
+	/* First pause between two attempts to return, which doubles each time, and its maximum */
 	RETRY_MS = 100,
 	RETRY_MS_MAX = 2000,
-	/* Pause before another look at the connection while another thread uses it. */
+	/* Pause before link_tend() tries again while another thread holds open_lock */
 	BUSY_MS = 1,
-	/* Between two searches that probes cause. */
+	/* Minimum interval between two searches that probes cause */
 	DOUBT_PAUSE_MS = 100,
-	/* For this long a check waits for the broker's reply, and no other one begins. */
+	/* How long a check waits for the broker's reply; no other check starts before. */
 	CHECK_MS = 2000,
 };
 
@@ -51,7 +57,10 @@ static void pause_ms(const struct link_broker *broker, unsigned int milliseconds
 
 /* ---- search ---- */
 
-/* Starts a broker above the name that a search has found, if no other process does so now. */
+/*
+ * Starts a broker at the free name that a search has found.  Also returns 0 if another process has
+ * bound that name first: the caller then searches again.
+ */
 static int start(const struct names_found *found, char error[LINK_ERROR_TEXT])
 {
 	int listener, result;
@@ -70,8 +79,9 @@ static int start(const struct names_found *found, char error[LINK_ERROR_TEXT])
 }
 
 /*
- * A connection to the broker, which is started if there is none.  *name is the number of a broker
- * that does not reply, or UROCE_BROKER_NAMES; on return it is the number of the one connected to.
+ * Returns a connection to the user's broker, which is started if there is none, or a negative
+ * errno.  On entry *name is the number of a broker that does not reply, or UROCE_BROKER_NAMES; on
+ * return it is the number of the connected broker.
  */
 static int connect_to_broker(const struct link *link, unsigned int *name,
 			     char error[LINK_ERROR_TEXT])
@@ -97,11 +107,12 @@ static int connect_to_broker(const struct link *link, unsigned int *name,
 	return result ? result : -ETIMEDOUT;
 }
 
-/* ---- greeting ---- */
+/* ---- HELLO ---- */
 
 /*
- * Finds a broker that replies to *message, a HELLO; it becomes the WELCOME.  silent is the number
- * of a broker that has not replied, or UROCE_BROKER_NAMES.  The connection, or a negative errno.
+ * Sends *message, a HELLO, to brokers until one replies, and stores the reply, WELCOME, in
+ * *message.  The broker with the number silent has not replied before; UROCE_BROKER_NAMES: none.
+ * Returns the connection or a negative errno.
  */
 static int greet(struct link *link, union broker_message *message, unsigned int silent,
 		 struct link_descriptors *with, char error[LINK_ERROR_TEXT])
@@ -153,8 +164,7 @@ void link_broker_close(struct link_broker *broker)
 	link_close_fd(&broker->watch);
 }
 
-/* Replies are read by the thread that waits for them: of the control connection only its end
- * counts. */
+/* Watches the control connection only for its end: who waits for a reply reads it. */
 static int watch(const struct link_broker *broker)
 {
 	struct epoll_event end = { .events = EPOLLRDHUP }, delivery = { .events = EPOLLIN };
@@ -179,7 +189,7 @@ static void explain_greeting(int result, char error[LINK_ERROR_TEXT])
 		link_explain(error, "cannot reach uroce-broker: %s", strerror(-result));
 }
 
-/* Returns true if a descriptor was missing and there are more now. */
+/* Returns true if error is -EMFILE and the limit of open files has been raised. */
 static bool has_more_descriptors(int error)
 {
 	return error == -EMFILE && !link_raise_descriptor_limit();
@@ -233,13 +243,19 @@ static void unwatch(const struct link_broker *broker)
 	epoll_ctl(broker->watch, EPOLL_CTL_DEL, broker->delivery, NULL);
 }
 
-/* The new descriptors take the places of the old ones, whose numbers other threads use. */
+/*
+ * Replaces the connections of the old broker, but keeps their descriptor numbers, which other
+ * threads use.
+ */
 static void install(struct link *link, int control, int delivery)
 {
 	struct link_broker *broker = &link->broker;
 
 	unwatch(broker);
-	/* The new broker appoints whom it likes, and may do so now. */
+	/*
+	 * Before the new delivery socket can be read: the new broker may have appointed this client
+	 * already.
+	 */
 	atomic_store(&broker->appointed, false);
 	dup3(control, broker->control, O_CLOEXEC);
 	dup3(delivery, broker->delivery, O_CLOEXEC);
@@ -274,15 +290,15 @@ static int return_once(struct link *link, unsigned int silent)
 	return result;
 }
 
-/* error is how the loss of the broker was seen. */
+/* error is -ECONNRESET or -ETIMEDOUT, by which the loss of the broker was detected. */
 static int return_to_broker(struct link *link, int error)
 {
 	uint32_t random = 0;
 
-	/* Not again with each further try: where there is no broker, timeouts count once more. */
+	/* At the first attempt only: without a broker, timeouts must count again after LOST_MS. */
 	if (!atomic_load(&link->broker.retry_ms))
 		atomic_store(&link->broker.settled_at, link_now_ms() + LOST_MS);
-	/* It may be there after all: it would take the return for that of another client. */
+	/* The old broker may still be running, and would take this client for another one. */
 	shutdown(link->broker.control, SHUT_RDWR);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == sizeof(random))
 		pause_ms(&link->broker, random % (RETURN_PAUSE_MS + 1));
@@ -301,7 +317,7 @@ static bool has_ended(const struct link_broker *broker)
 	return poll(&end, 1, 0) > 0;
 }
 
-/* 0: never. */
+/* 0 stops the timer. */
 static void set_timer(const struct link_broker *broker, unsigned int after_ms)
 {
 	const struct itimerspec due = {
@@ -328,7 +344,7 @@ static int ping(struct link *link)
 
 	broker_message_begin(&message, UROCE_BROKER_PING, 0);
 	error = link_broker_request(link, &message, -1, &with);
-	/* The broker is well, so that timeouts count. */
+	/* The broker works, so timeouts count again. */
 	if (atomic_exchange(&broker->checked, false) && !error &&
 	    changes == atomic_load(&broker->changes))
 		atomic_store(&broker->settled_at, 0);
@@ -349,7 +365,7 @@ void link_check_broker(struct link *link)
 	set_timer(broker, BUSY_MS);
 }
 
-/* There is no broker to be had: tries again, ever more rarely. */
+/* No broker can be reached or started: schedules the next attempt, with increasing pauses. */
 static void try_later(struct link_broker *broker)
 {
 	unsigned int after_ms = atomic_load(&broker->retry_ms) * 2;
@@ -364,8 +380,9 @@ static void try_later(struct link_broker *broker)
 }
 
 /*
- * Pauses before link_tend() is called again: by the end of the connection, which stays readable, or
- * by the timer, which is set again where it was due.
+ * Delays the next call of link_tend() while another thread holds open_lock.  If the timer was due,
+ * it is set again; otherwise the end of the connection keeps the descriptor readable, so this
+ * thread sleeps.
  */
 static void wait_for_lock(const struct link_broker *broker, bool due)
 {
@@ -386,14 +403,17 @@ void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg)
 
 	if (!due && !has_ended(broker))
 		return;
-	/* A thread that has the lock may wait for a second, in which packets must be received. */
+	/*
+	 * The holder of the lock may wait for a second, and this thread must receive packets during
+	 * that time.
+	 */
 	if (pthread_mutex_trylock(&link->open_lock)) {
 		wait_for_lock(broker, due);
 		return;
 	}
 	broker->meanwhile = meanwhile;
 	broker->meanwhile_arg = arg;
-	/* The thread that had the lock may have returned already. */
+	/* The thread that held the lock may have returned to a broker already. */
 	if (has_ended(broker))
 		error = return_to_broker(link, -ECONNRESET);
 	else if (due && (atomic_load(&broker->appointed) || atomic_load(&broker->checked)))
@@ -448,9 +468,9 @@ int link_broker_request(struct link *link, union broker_message *message, int se
 /* ---- probes ---- */
 
 /*
- * Another broker probes: if its name is higher it has replaced this link's, which is stopped.  Then
- * the end of the connection makes link_tend() return to the new one.  Anyone can send a probe, so
- * searches are rare.
+ * A probe with an unknown secret comes from another broker.  If that broker's name is higher, it
+ * has replaced this link's broker, which is stopped; the shutdown then makes link_tend() return to
+ * the new one.  Anyone can send a probe, so the number of searches is limited.
  */
 static void doubt(struct link *link)
 {

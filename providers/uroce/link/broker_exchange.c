@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* One message to the broker and its reply. */
+/* Exchange of one message and its reply with the broker */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -7,14 +7,15 @@
 
 #include "internal.h"
 
-/* A broker that does not reply for this long is taken to be stopped, and is replaced. */
+/* A broker that does not reply within this time is regarded as stopped and is replaced. */
 enum { REPLY_MS = 1000 };
 
 _Static_assert((int)LINK_PASSED_MAX == BROKER_DESCRIPTORS_MAX, "room for all of a message");
 
 /*
- * The next message.  -EAGAIN if there is none, -EMFILE if this process has no descriptor left for
- * one that came with it, -ECONNRESET if the broker has gone or is no broker.
+ * Receives the next message.  Returns -EAGAIN if there is none, -EMFILE if this process has no
+ * descriptor left for one that came with it, -ECONNRESET if the broker has ended or violates the
+ * protocol.
  */
 static int receive_message(int fd, union broker_message *message, struct link_descriptors *with)
 {
@@ -47,7 +48,7 @@ void link_broker_wait(const struct link_broker *broker, int fd, short events, in
 	}
 }
 
-/* Waits for the reply to the request that was sent last. */
+/* Waits for the reply to the last request. */
 static int await_reply(const struct link_broker *broker, int fd, union broker_message *reply,
 		       struct link_descriptors *with)
 {
@@ -63,13 +64,13 @@ static int await_reply(const struct link_broker *broker, int fd, union broker_me
 			return error;
 		if (reply->header.number == broker->number)
 			return 0;
-		/* The reply to a request that was given up. */
+		/* A late reply to an earlier request, which was abandoned */
 		link_close_descriptors(with);
 	}
 	return -ETIMEDOUT;
 }
 
-/* A broker that is busy may have no room for a message now: waits for it. */
+/* Sends a message; waits while a busy broker has no room for it. */
 static int send_message(const struct link_broker *broker, int fd,
 			const union broker_message *message, int sent)
 {
@@ -115,7 +116,7 @@ bool link_broker_is_lost(int error)
 	return error == -ECONNRESET || error == -ETIMEDOUT;
 }
 
-/* ---- contents ---- */
+/* ---- contents of messages ---- */
 
 struct uroce_broker_endpoint link_broker_endpoint(const struct link_endpoint *endpoint)
 {

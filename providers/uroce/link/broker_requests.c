@@ -10,7 +10,10 @@
 #include "port.h"
 
 enum {
-	/* A port that another program seems to have is asked for again, for as long in all. */
+	/*
+	 * A port that seems to belong to another program is requested again at this interval, up to
+	 * this total time.
+	 */
 	ADDRESS_MS = 200,
 	ADDRESS_PAUSE_MS = 20,
 };
@@ -49,8 +52,9 @@ static void begin_address(union broker_message *message, enum uroce_broker_type 
 }
 
 /*
- * A broker that was killed has the port until the kernel has closed all that it had; the one that
- * follows cannot tell such a socket from that of another program.
+ * After a broker is killed, its sockets occupy the port until the kernel has closed them all, and
+ * the next broker cannot distinguish them from those of another program.  So -EADDRINUSE is final
+ * only after ADDRESS_MS.
  */
 int link_broker_address(struct link *link, const struct link_endpoint *endpoint, bool *unsteered)
 {

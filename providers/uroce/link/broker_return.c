@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Requests by which a new broker gets to know what a link has. */
+/* Claims what a link holds from a new broker */
 #include <errno.h>
 
 #include "internal.h"
 
-/* An error of one address does not concern the others. */
+/* An error of one address does not end the claims of the others. */
 static int claim_addresses(struct link *link, int fd)
 {
 	const struct link_addr *addr;
@@ -60,7 +60,10 @@ int link_broker_claim(struct link *link, int fd)
 
 	if (!error)
 		error = return_ports(link, fd);
-	/* Last: MADs that come before are for ports which the broker does not know. */
+	/*
+	 * Queue pair 1 comes last: the broker cannot route a MAD that arrives before the ports are
+	 * claimed.
+	 */
 	if (!error && link->broker.uses_gsi)
 		error = return_gsi(link, fd);
 	return link_broker_is_lost(error) ? error : 0;

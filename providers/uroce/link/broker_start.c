@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The broker is started by two calls of clone(2) without a signal, so that it is no child of the
- * program: no wait() of the program returns it, and init reaps it.  Both children borrow the memory
- * of the caller, which stands still until the second one has executed the broker or ended: they
- * touch nothing but struct start and errno, and block all signals, so that no handler of the
- * program runs in them.  They make system calls by syscall(2): a sanitizer would take calls of
- * functions that it intercepts for calls of the caller's thread.
+ * Starts the broker by two calls of clone(2) without an exit signal, so that the broker is not a
+ * child of the program: no wait() of the program returns it, and init reaps it.  Both children
+ * share the caller's memory, and the caller is suspended until the second child has executed the
+ * broker or exited.  They write nothing but struct start and errno, and block all signals, so that
+ * no handler of the program runs in them.  They make system calls by syscall(2), since a sanitizer
+ * would attribute calls of functions that it intercepts to the caller's thread.
  */
 #include "broker_start.h"
 
@@ -27,22 +27,22 @@
 #include "internal.h"
 
 enum {
-	STACK_BYTES = 64 << 10, /* for each of the two; the sanitizers' frames are large */
-	LISTENER = 3,		/* where the broker expects it */
+	STACK_BYTES = 64 << 10, /* for each child; the frames of sanitizers are large */
+	LISTENER = 3,		/* descriptor number that the broker expects */
 	ENVIRONMENT_MAX = 16,
 };
 
-/* ThreadSanitizer's clone() would make the caller's thread that of a child after fork(). */
+/* ThreadSanitizer's clone() would turn the caller's thread into that of a forked child. */
 #ifdef __SANITIZE_THREAD__
 int __clone(int (*function)(void *), void *stack, int flags, void *arg, ...);
 #define clone __clone
 #endif
-/* Of functions of the children, whose ends the sanitizer would not see. */
+/* For functions of the children, which never return as far as the sanitizer can see */
 #define IN_CHILD __attribute__((noinline, no_sanitize("thread")))
 
 struct start {
 	char program[PATH_MAX];
-	char title[128]; /* its argument 0, which ps(1) shows */
+	char title[128]; /* argv[0] of the broker, which ps(1) shows */
 	char *arguments[2];
 	char *environment[ENVIRONMENT_MAX + 1];
 	uint8_t *stacks;
@@ -50,7 +50,10 @@ struct start {
 	int error; /* errno of the step that failed */
 };
 
-/* Variables that the broker gets.  A sanitizer or a debugger that is preloaded stays out. */
+/*
+ * Returns true if the broker gets the variable.  LD_PRELOAD is left out, so that no preloaded
+ * sanitizer or debugger gets into the broker.
+ */
 static bool is_wanted(const char *variable)
 {
 	return strncmp(variable, "UROCE_TEST_", 11) == 0 ||
@@ -66,7 +69,10 @@ static void choose_environment(struct start *start)
 			start->environment[count++] = *variable;
 }
 
-/* The broker lies beside the plug-in, which this function is in; tests name another file. */
+/*
+ * Finds the broker in the directory of the plug-in, which contains this function.  Tests name
+ * another file.
+ */
 static int find_program(struct start *start)
 {
 	const char *named = secure_getenv("UROCE_TEST_BROKER");
@@ -87,14 +93,14 @@ static int find_program(struct start *start)
 	return length < (int)sizeof(start->program) ? 0 : -ENAMETOOLONG;
 }
 
-/* In the second child. */
+/* Runs in the second child. */
 IN_CHILD static int become_broker(void *arg)
 {
 	struct start *start = arg;
 	long result;
 
 	syscall(SYS_setsid);
-	/* dup3() refuses a descriptor that is in its place already. */
+	/* dup3(2) fails if both numbers are the same. */
 	if (start->listener == LISTENER)
 		result = syscall(SYS_fcntl, LISTENER, F_SETFD, 0);
 	else
@@ -106,7 +112,7 @@ IN_CHILD static int become_broker(void *arg)
 	return 1;
 }
 
-/* In the first child, which ends at once, so that init becomes the broker's parent. */
+/* Runs in the first child, which ends at once, so that init becomes the parent of the broker. */
 IN_CHILD static int start_second(void *arg)
 {
 	struct start *start = arg;
@@ -129,11 +135,14 @@ static int start_first(struct start *start)
 	first = clone(start_second, start->stacks + STACK_BYTES, CLONE_VM | CLONE_VFORK, start);
 	if (first < 0)
 		error = -errno;
-	/* Its end has raised no signal, and only __WCLONE waits for it. */
+	/* The child ends without SIGCHLD, and only __WCLONE waits for such a child. */
 	else
 		while (waitpid(first, &status, __WCLONE) < 0 && errno == EINTR)
 			;
-	/* The second child may still be on its stack if the first one was killed. */
+	/*
+	 * If the first child was killed, the second may still use its stack, so the stacks stay
+	 * mapped.
+	 */
 	if (WIFSIGNALED(status))
 		start->stacks = MAP_FAILED;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connected transmit sockets.  The kernel looks up the route of a connected socket's datagrams
- * once, and not for each: that is a tenth of what a datagram costs on loopback.  But it numbers
- * their IPv4 identifications from a random start, one for each call, the segments of a call
- * counting up from there.  The ICRC covers them, so the start has to be known.  The one place that
- * shows it is the error queue: with a transmit time stamp comes the packet as it was sent, headers
- * included.
+ * Connected transmit sockets.  The kernel looks up the route of a connected socket once, and not
+ * for each datagram, which saves a tenth of the cost of a datagram on loopback.  But it counts the
+ * IPv4 identifications of such a socket from a random start, by one for each call, and the segments
+ * of a call count up from there.  The ICRC covers the identification, so the start must be known.
+ * Only the error queue shows it: a transmit time stamp comes with the packet as it was sent,
+ * including its headers.
  */
 #include <errno.h>
 #include <linux/net_tstamp.h>
@@ -20,9 +20,12 @@
 enum {
 	PROBE_BYTES = 8,
 	HEADER_BYTES = sizeof(struct iphdr) + sizeof(struct udphdr),
-	/* Ethernet, Infiniband, tunnels: what a device puts in front. */
+	/* Maximum size of the headers that a device adds: Ethernet, InfiniBand, tunnels */
 	LINK_HEADER_MAX = 64,
-	/* A place in a burst of an unconnected socket is below: that should not be taken for it. */
+	/*
+	 * Minimum start, larger than any position in a burst of an unconnected socket, so that the
+	 * identifications of the two kinds of sockets differ
+	 */
 	LOWEST_START = 256,
 	STARTS = 8,
 };
@@ -32,7 +35,7 @@ static int set_stamping(int fd, int flags)
 	return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)) ? -errno : 0;
 }
 
-/* Send so many probes in one call, to the socket itself, whose filter throws them away. */
+/* Sends count probes in one call to the socket's own address and port, where nothing is read. */
 static int send_probes(int fd, unsigned int count)
 {
 	_Alignas(struct cmsghdr) uint8_t control[LINK_SEGMENT_BYTES];
@@ -53,7 +56,10 @@ static int send_probes(int fd, unsigned int count)
 	return sendmsg(fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* The identification of what was sent last, from the error queue; or a negative errno. */
+/*
+ * Returns the identification of the last datagram sent, read from the error queue, or a negative
+ * errno.
+ */
 static int read_identification(int fd, unsigned int count)
 {
 	size_t payload = (size_t)count * PROBE_BYTES;
@@ -86,7 +92,10 @@ static int probe(int fd, unsigned int count)
 	return error ? error : read_identification(fd, count);
 }
 
-/* The next identification; -EPROTO when this kernel counts otherwise than by calls. */
+/*
+ * Returns the identification of the next datagram; -EPROTO if this kernel does not count by one for
+ * each call.
+ */
 static int learn(int fd)
 {
 	int first, burst = -EPROTO, last = -EPROTO;
@@ -112,7 +121,7 @@ int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_
 	for (int starts = 0; starts < STARTS; starts++) {
 		int next = LOWEST_START;
 
-		/* Each time at another start. */
+		/* Each connect(2) chooses another start. */
 		if (connect(tx->fd, &dst->any, dst_bytes))
 			return -errno;
 		if (dst->any.sa_family == AF_INET)
@@ -129,8 +138,9 @@ int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_
 }
 
 /*
- * Does the socket cut what is sent into such segments (0: not at all), without being told each
- * time?  Changing it takes a call, which is only worth it for what comes more than once.
+ * Makes this segment size (0: no segments) the default of the socket.  Returns false if it is not
+ * the default, so that the caller must pass it in a control message.  Changing the default takes a
+ * system call, which is only worthwhile for a size that is wanted twice in a row.
  */
 static bool settle(struct link_tx *tx, unsigned int segment)
 {
@@ -170,14 +180,14 @@ static inline __attribute__((always_inline)) ssize_t send_pieces(struct link_tx 
 								 unsigned int count,
 								 unsigned int segment)
 {
-	/* sendto(2) takes 0.1 us less. */
+	/* sendto(2) takes less time than sendmsg(2). */
 	if (count == 1 && settle(tx, segment))
 		return syscall(SYS_sendto, tx->fd, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT,
 			       NULL, 0);
 	return send_message(tx, pieces, count, segment);
 }
 
-/* Sending has failed with errno: again, if that can help. */
+/* Handles a failed send; errno is its error.  Sends again if that can help. */
 static int send_again(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
 		      unsigned int segment)
 {
@@ -185,14 +195,14 @@ static int send_again(struct link_tx *tx, const struct iovec *pieces, unsigned i
 	socklen_t dst_bytes = sizeof(dst);
 	int error = errno, next = -1;
 
-	/* An error of an earlier datagram: the port was free at that moment. */
+	/* Error of an earlier datagram, sent while no socket was bound to the port. */
 	if (error == ECONNREFUSED && send_pieces(tx, pieces, count, segment) >= 0) {
 		tx->identification++;
 		return 0;
 	}
 	if (error == EAGAIN || error == ENOBUFS)
 		return -error;
-	/* Whether that took an identification is not known. */
+	/* The failed call may have used an identification: determine the next one again. */
 	if (getpeername(tx->fd, &dst.any, &dst_bytes) == 0 && dst.any.sa_family == AF_INET)
 		next = learn(tx->fd);
 	if (next >= 0)

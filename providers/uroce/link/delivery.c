@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The delivery socket: datagrams that reached the broker, or another process, and belong here; and
- * those of this process's sockets that belong elsewhere.
+ * The delivery socket: datagrams that reached the broker or another process and belong to this
+ * link, and datagrams of this link's sockets that belong elsewhere
  */
 #include <assert.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "internal.h"
 
-/* Number of messages that one call of link_delivery_receive() reads at most. */
+/* Maximum number of messages that one call of link_delivery_receive() reads */
 enum { DELIVERY_BURST = 64 };
 
 _Static_assert((int)LINK_MISDIRECTED == (int)UROCE_BROKER_MISDIRECTED &&
@@ -25,14 +25,20 @@ int link_broker_fd(const struct link *link)
 
 /* ---- receiving ---- */
 
-/* Returns true if such a message comes this way; no other one has to fit into head. */
+/*
+ * Returns true if messages of this type come by the delivery socket.  Others may be too large for
+ * the buffer of read_one().
+ */
 static bool is_delivered(uint32_t type)
 {
 	return type == UROCE_BROKER_DATAGRAM || type == UROCE_BROKER_VISITOR ||
 	       type == UROCE_BROKER_WATCH;
 }
 
-/* A message, whose datagram goes to payload: 0, -EBADMSG or another negative errno. */
+/*
+ * Reads a message; the bytes of a datagram go to payload.  Returns 0, -EBADMSG for a message that
+ * must be ignored, or another negative errno.
+ */
 static int read_one(struct link *link, uint8_t *payload, union broker_message *message)
 {
 	uint8_t head[sizeof(struct uroce_broker_datagram)] = { 0 };
@@ -49,7 +55,7 @@ static int read_one(struct link *link, uint8_t *payload, union broker_message *m
 		return -EBADMSG;
 	if (bytes < 0)
 		return (int)bytes;
-	/* The broker has gone; the control connection shows it as well. */
+	/* The broker has ended; link_tend() sees it by the control connection. */
 	if (bytes == 0)
 		return -EAGAIN;
 	memcpy(&header, head, sizeof(header));
@@ -110,7 +116,7 @@ int link_delivery_receive(struct link *link, struct link_batch *batch)
 		}
 		atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
 	}
-	/* The descriptor is still readable; the caller comes back for the rest. */
+	/* The descriptor is still readable, so the caller comes back for the rest. */
 	return -EAGAIN;
 }
 

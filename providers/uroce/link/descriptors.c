@@ -8,7 +8,10 @@
 
 #include "internal.h"
 
-/* Enough for some pools and their transmit sockets; programs that use select() stay near 1024. */
+/*
+ * Enough for some addresses and their transmit sockets.  Programs that use select(2) need numbers
+ * below 1024.
+ */
 #define DESCRIPTOR_STEP 512
 
 int link_set_option(int fd, int level, int option, int value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* GIDs and the socket addresses that they are. */
+/* Conversion between GIDs and socket addresses */
 #ifndef UROCE_LINK_ENDPOINT_H
 #define UROCE_LINK_ENDPOINT_H
 
@@ -10,7 +10,7 @@
 
 #include "link/gid.h"
 
-/* IPv6 text, '%', interface index. */
+/* Size of an address as text: IPv6 text, '%', interface index */
 #define LINK_ADDRESS_TEXT 64
 
 union link_sockaddr {
@@ -19,7 +19,7 @@ union link_sockaddr {
 	struct sockaddr_in6 in6;
 };
 
-/* A GID with its scope: ::ffff:a.b.c.d means AF_INET. */
+/* A GID with its scope; ::ffff:a.b.c.d stands for AF_INET. */
 struct link_endpoint {
 	uint8_t gid[16];
 	uint32_t scope_id;
@@ -31,7 +31,7 @@ bool link_endpoint_is_unspecified(const uint8_t gid[16]);
 bool link_endpoint_equal(const struct link_endpoint *a, const struct link_endpoint *b);
 socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16_t port,
 				    union link_sockaddr *out);
-/* The address and the port (host order) of a received datagram. */
+/* Stores the address and the port (host order) of the sender of a datagram. */
 void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port);
 void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT]);
 

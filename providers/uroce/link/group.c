@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Multicast groups.  The kernel gives a multicast datagram to every socket that is bound to its
- * group, so processes share nothing here: each has a socket of its own for each group and interface
- * that it listens on.  Membership (IGMP, MLD) is that socket's, and ends with it.
+ * Multicast groups.  The kernel delivers a multicast datagram to every socket that is bound to its
+ * group, so processes share nothing here: each has its own socket for each group and interface that
+ * it has joined.  Membership (IGMP, MLD) belongs to that socket and ends with it.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -27,7 +27,7 @@ static int join_ipv4(int fd, const struct link_group *group)
 	struct ip_mreqn request = { .imr_ifindex = (int)group->interface };
 
 	memcpy(&request.imr_multiaddr, group->endpoint.gid + 12, sizeof(request.imr_multiaddr));
-	/* Not what other sockets of this host have joined on other interfaces. */
+	/* Do not receive what other sockets of this host have joined on other interfaces. */
 	link_set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof(request)) ? -errno
 											: 0;
@@ -53,12 +53,11 @@ static int set_up(struct link_group *group, int receive_buffer)
 	group->fd = link_socket(name.any.sa_family, SOCK_DGRAM);
 	if (group->fd < 0)
 		return group->fd;
-	/* Processes of any user may listen to a group. */
+	/* Processes of any user may bind to the group. */
 	error = link_set_option(group->fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (!error && !ipv4)
 		error = link_set_option(group->fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	/* IPv6 groups are told apart by interface only so; kernels before 5.7 demand rights for it.
-	 */
+	/* Needed to separate IPv6 groups by interface.  Kernels before 5.7 require CAP_NET_RAW. */
 	link_set_option(group->fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)group->interface);
 	link_set_option(group->fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);
 	link_set_option(group->fd, IPPROTO_UDP, UDP_GRO, 1);
@@ -110,11 +109,11 @@ int link_group_open(struct link *link, const uint8_t gid[16], uint32_t interface
 	group->fd = -1;
 	group->interface = interface;
 	memcpy(group->endpoint.gid, gid, sizeof(group->endpoint.gid));
-	/* A group of the link is known by its interface; wider ones are bound without. */
+	/* A link-local group is bound with its interface as scope, wider groups without a scope. */
 	if (IN6_IS_ADDR_MC_LINKLOCAL((const struct in6_addr *)(const void *)gid))
 		group->endpoint.scope_id = interface;
 	link_mutex_lock(link, &link->lock);
-	/* First into the list: a forked child has to find the descriptor. */
+	/* Added to the list first, so that a forked child finds the descriptor. */
 	group->next = link->groups;
 	link->groups = group;
 	failure = link_gid_is_multicast(gid) ? set_up(group, link->receive_buffer) : -EINVAL;

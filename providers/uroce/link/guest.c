@@ -39,7 +39,10 @@ void link_guest_close(struct link_guest *guest)
 	close(guest->fd);
 }
 
-/* The number of clients in *list, the next part of them; 0 at the end or after an error. */
+/*
+ * Stores the next clients, from slot first on, in *result.  Returns their number; 0 at the end or
+ * after an error.
+ */
 static uint32_t list(struct link_guest *guest, uint32_t first, struct uroce_broker_list *result)
 {
 	struct link_descriptors with;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Held until the process closes the file or ends, however it ends. */
+/* Lock that is held until the process closes the file or exits, in whatever way */
 static const struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 
 int memory_file_make(const char *name, size_t bytes)
@@ -17,7 +17,7 @@ int memory_file_make(const char *name, size_t bytes)
 	struct rlimit size;
 	int fd;
 
-	/* ftruncate(2) beyond it sends a signal that ends the program. */
+	/* Beyond this limit ftruncate(2) raises SIGXFSZ, which ends the program. */
 	if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < bytes)
 		return -EFBIG;
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -57,7 +57,7 @@ void *memory_file_map(int fd, size_t bytes, size_t offset)
 
 	if (memory == MAP_FAILED)
 		return NULL;
-	/* A forked child must not write to what its parent writes to. */
+	/* A forked child must not write to memory that its parent writes to. */
 	madvise(memory, bytes, MADV_DONTFORK);
 	return memory;
 }

@@ -18,10 +18,10 @@
 #define NUD_IS_KNOWN (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
 #define DISCARD_PORT 9
-/* The kernel's second question leaves a second after the first. */
+/* Longer than a second, after which the kernel repeats a solicitation */
 #define MEET_MS 1500
 #define ABSENT_MS 30000
-/* An answer takes some 100 us on a wire that works. */
+/* A reply takes about 100 us on a working network. */
 #define FIRST_PAUSE_NS 100000
 #define LONGEST_PAUSE_NS 16000000
 
@@ -42,7 +42,10 @@ static void get_address(const void *bytes, int length, uint8_t gid[16])
 	}
 }
 
-/* Asks for one object; its message goes to take.  0 or libnl's error.  message is given back. */
+/*
+ * Requests one object; its message is passed to take.  Returns 0 or an error of libnl.  Frees
+ * message.
+ */
 static int ask(struct nl_msg *message, nl_recvmsg_msg_cb_t take, void *arg)
 {
 	struct nl_sock *sock = nl_socket_alloc();
@@ -61,7 +64,7 @@ static int ask(struct nl_msg *message, nl_recvmsg_msg_cb_t take, void *arg)
 
 struct route {
 	struct neighbour next_hop;
-	bool is_sent; /* to a host beyond an interface */
+	bool is_sent; /* The route leads to another host, through an interface. */
 };
 
 static int take_route(struct nl_msg *message, void *arg)
@@ -81,7 +84,7 @@ static int take_route(struct nl_msg *message, void *arg)
 		get_address(nla_data(attributes[RTA_GATEWAY]), nla_len(attributes[RTA_GATEWAY]),
 			    route->next_hop.address);
 	} else if (attributes[RTA_VIA] && nla_len(attributes[RTA_VIA]) > (int)sizeof(*via)) {
-		/* A gateway of the other family. */
+		/* A gateway of the other address family */
 		via = nla_data(attributes[RTA_VIA]);
 		get_address(via->rtvia_addr, nla_len(attributes[RTA_VIA]) - (int)sizeof(*via),
 			    route->next_hop.address);
@@ -151,7 +154,7 @@ static int take_state(struct nl_msg *message, void *arg)
 	return NL_STOP;
 }
 
-/* Kernels before 5.0 tell of all neighbours only: there each is taken to be known. */
+/* Kernels before 5.0 can only list all neighbours; there each is regarded as known. */
 bool neighbour_is_known(const struct neighbour *neighbour)
 {
 	struct ndmsg header = {
@@ -186,22 +189,25 @@ void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t inte
 
 	if (fd < 0)
 		return;
-	/* Whether it arrives does not matter. */
+	/*
+	 * Sending makes the kernel resolve the next hop; whether the datagram arrives does not
+	 * matter.
+	 */
 	if (!bind(fd, &from.any, from_bytes))
 		(void)!sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, &to.any, to_bytes);
 	close(fd);
 }
 
 /*
- * The one that has not answered, and until when that is believed: a thousand queue pairs to a host
- * that is off must not take half an hour.
+ * The next hop that did not answer last, and until when it is regarded as absent: connecting a
+ * thousand queue pairs to a host that is off must not take half an hour.
  */
 static struct {
 	atomic_uint_fast64_t name;
 	_Atomic(int64_t) until_ms;
 } absent;
 
-/* FNV-1a; two that share it only make a wait shorter. */
+/* FNV-1a; a collision only shortens a wait. */
 static uint64_t name_of(const struct neighbour *neighbour)
 {
 	uint64_t name = UINT64_C(0xcbf29ce484222325) ^ neighbour->interface;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The host's neighbours: does it know where the next hop to an address is?  As the kernel's tables
- * have it, by libnl-3; and the kernel may be made to ask.
+ * The kernel's neighbour tables, read by libnl-3: whether the link-layer address of a next hop is
+ * known.  Also makes the kernel resolve one.
  */
 #ifndef UROCE_LINK_NEIGHBOUR_H
 #define UROCE_LINK_NEIGHBOUR_H
@@ -15,22 +15,23 @@ struct neighbour {
 };
 
 /*
- * The next hop from sgid to dgid, both as in GIDs; interface: of link-local addresses, else 0.
- * false: none has to be found, because dgid is this host's own, or the interface needs no link
- * addresses; or it cannot be said.
+ * Finds the next hop from sgid to dgid, both as in GIDs; interface is that of link-local addresses,
+ * else 0.  Returns false if there is nothing to resolve (dgid is an address of this host, or the
+ * interface has no link-layer addresses), or if the next hop cannot be determined.
  */
 bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface,
 		    struct neighbour *next_hop);
-/* Can packets be sent to it without asking for it first?  Also true where that cannot be said. */
+/* Returns true if the neighbour is resolved, or if that cannot be determined. */
 bool neighbour_is_known(const struct neighbour *neighbour);
-/* The kernel asks for the next hop, if it does not know it: a datagram without bytes is sent. */
+/* Makes the kernel resolve the next hop, unless it is known, by sending an empty datagram. */
 void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface);
 /*
- * Waits until the next hop is known, as the driver of an adapter does before a queue pair may
- * receive.  Otherwise the kernel asks when the first packet leaves, and again after a whole second
- * when that question is lost, as it may be on an interface that was just made; the retries of many
- * a program last less.  Blocks for 1.5 s when there is no answer; a next hop that has not answered
- * is not waited for again within half a minute.  false: not known.
+ * Waits until the next hop is resolved, as the driver of an adapter does before a queue pair may
+ * receive.  Otherwise the kernel resolves it when the first packet is sent, and repeats a lost
+ * solicitation only after a second (solicitations are often lost on an interface that was just
+ * created); many programs retry for less time than that.  Blocks for up to 1.5 s.  A next hop that
+ * has not answered is not waited for again for half a minute.  Returns false if the next hop is not
+ * resolved.
  */
 bool neighbour_meet(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface);
 

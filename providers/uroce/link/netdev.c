@@ -13,11 +13,11 @@
 
 #include "link/netdev.h"
 
-/* RFC 2863 as in <linux/if.h>, which cannot be included beside <net/if.h>. */
+/* States of RFC 2863 as in <linux/if.h>, which cannot be included together with <net/if.h> */
 #define OPERSTATE_UNKNOWN 0
 #define OPERSTATE_UP 6
 
-/* The order of the GID table: IPv4 for programs that take index 0, link-local last. */
+/* Order of the GID table: IPv4 first for programs that use index 0, link-local last */
 enum address_class {
 	CLASS_IPV4,
 	CLASS_GLOBAL,
@@ -42,10 +42,10 @@ static int errno_of(int nl_error)
 	}
 }
 
-/* Number of addresses of each class that those before it never crowd out. */
+/* Number of addresses of each class that keep a place if earlier classes have too many */
 #define KEPT_OF_CLASS 32u
 
-/* What an address is good for; *gid is set unless the result is CLASS_NONE. */
+/* Returns the class of an address; *gid is set unless that is CLASS_NONE. */
 static enum address_class classify(struct rtnl_addr *addr, uint8_t gid[16])
 {
 	struct nl_addr *local = rtnl_addr_get_local(addr);
@@ -84,7 +84,10 @@ static int by_interface_and_class(const void *left, const void *right)
 	return a->order < b->order ? -1 : 1;
 }
 
-/* All addresses of all interfaces, sorted; room for every one of the cache. */
+/*
+ * Stores all addresses of all interfaces in found, sorted; found has room for all of the cache.
+ * Returns their number.
+ */
 static unsigned int find_addresses(struct nl_cache *addrs, struct found *found)
 {
 	struct nl_object *object;
@@ -110,7 +113,7 @@ static unsigned int min(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Copies the addresses of netdev, in order, to where there is room for all of them. */
+/* Copies the addresses of netdev, in order, to an array with room for all of them. */
 static void take_addresses(struct netdev *netdev, const struct found *found, unsigned int count,
 			   uint8_t (*to)[16])
 {
@@ -134,7 +137,10 @@ static void take_addresses(struct netdev *netdev, const struct found *found, uns
 	}
 }
 
-/* Drivers say -1 or nothing when they do not know; sysfs may show another network namespace. */
+/*
+ * Returns 0 if the speed is unknown: the driver reports -1 or nothing, or sysfs shows another
+ * network namespace.
+ */
 static uint32_t read_speed(const char *name)
 {
 	char path[64 + IF_NAMESIZE];
@@ -188,12 +194,12 @@ free_socket:
 	return error ? errno_of(error) : 0;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 static struct netdev *make_list(struct nl_cache *links, struct nl_cache *addrs, unsigned int *count)
 {
 	unsigned int most_links = (unsigned int)nl_cache_nitems(links);
 	unsigned int most_addrs = (unsigned int)nl_cache_nitems(addrs), addresses;
-	/* One more of each, so that an empty list is no failed allocation. */
+	/* One more of each, so that the size is never 0, for which calloc() may return NULL. */
 	struct netdev *list =
 		calloc(1, (most_links + 1) * sizeof(*list) + most_addrs * sizeof(*list->address));
 	struct found *found = calloc(most_addrs + 1, sizeof(*found));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Only "something changed" is wanted here, so a bare netlink socket does; and after a fork it can
- * be closed without the help of a library.
+ * A bare netlink socket suffices, because only the fact that something has changed matters here.  A
+ * forked child can close it without the help of a library.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -13,7 +13,7 @@
 
 #include "link/netdev.h"
 
-/* As many messages as one netdev_watch_drain() reads at most. */
+/* Maximum number of messages that one netdev_watch_drain() reads */
 #define DRAIN_MAX 1024
 
 struct netdev_watch {
@@ -89,7 +89,7 @@ int netdev_watch_drain(struct netdev_watch *watch)
 		if (bytes >= 0)
 			changes += count_changes(buffer, (size_t)bytes);
 		else if (errno == ENOBUFS)
-			/* The kernel lost some for us: that is a change too. */
+			/* Messages were lost: count that as a change. */
 			changes++;
 		else if (errno == EAGAIN)
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Opening and closing a link: its slot of the host's queue pair numbers comes from the broker. */
+/* Opens and closes a link */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void close_descriptors(struct link *link, bool abandoned)
 	link_broker_close(&link->broker);
 }
 
-/* A slot, and all that others reach this link by. */
+/* Connects to the broker and opens everything by which others reach this link. */
 static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
 {
 	int result = link_check_user(error);
@@ -137,7 +137,7 @@ unsigned int link_max_segments(const struct link *link)
 
 void link_counters(const struct link *const_link, struct link_counters *counters)
 {
-	/* The list's lock is not part of what const promises. */
+	/* const does not cover the lock of the lists. */
 	struct link *link = (struct link *)(uintptr_t)const_link;
 	struct link_group *group;
 	struct link_addr *addr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Messages between processes, and the descriptors that go with them. */
+/* Messages between processes, with file descriptors (SCM_RIGHTS) */
 #ifndef UROCE_LINK_PASSING_H
 #define UROCE_LINK_PASSING_H
 
@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* Number of descriptors that one message carries at most. */
+/* Maximum number of descriptors of one message */
 enum { LINK_PASSED_MAX = 2 };
 
 struct link_descriptors {
@@ -18,19 +18,22 @@ struct link_descriptors {
 void link_close_descriptors(struct link_descriptors *descriptors);
 
 /*
- * Sends one message with up to LINK_PASSED_MAX descriptors, which stay the caller's.  Returns 0 or
- * a negative errno; does not wait and raises no signal.
+ * Sends one message with up to LINK_PASSED_MAX descriptors, which the caller keeps.  Returns 0 or a
+ * negative errno; does not block and raises no signal.
  */
 int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds, size_t count);
 /*
- * Receives the next message into the pieces, and the descriptors that came with it, which are the
- * caller's from here on; flags: of recvmsg(2).  Returns the number of bytes or a negative errno:
- * -EMSGSIZE if the pieces have too little room, -EMFILE if this process has too few descriptors
- * left, or if there were more than LINK_PASSED_MAX.  After an error there are no descriptors.
+ * Receives the next message into the pieces, with its descriptors, which the caller then owns.
+ * flags are those of recvmsg(2).  Returns the number of bytes or a negative errno: -EMSGSIZE if the
+ * pieces are too small, -EMFILE if this process has too few descriptors left or the message has
+ * more than LINK_PASSED_MAX.  After an error there are no descriptors.
  */
 ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int flags,
 			      struct link_descriptors *with);
-/* The same for one piece and one descriptor.  *with is -1 if the message has none, or several. */
+/*
+ * The same for one piece and one descriptor.  *with is -1 if the message has no descriptor or
+ * several.
+ */
 ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *with);
 
 #endif

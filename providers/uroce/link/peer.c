@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Transmit sockets and the peers that use them.
+ * Transmit sockets and the peers that use them
  *
- * A transmit socket never fragments, and is not connected (but see connected.c): then the kernel
- * gives the IPv4 identifications 0, 1, 2 ... that the ICRC is computed with.  It is bound to the
- * local address and to its own source port, with SO_REUSEPORT, so that every process of a user can
- * have any port. Hop limit and traffic class are options of the socket, since they cost 139 ns as
- * control messages; so a port may have several sockets, one for each combination of them in use.
+ * A transmit socket never fragments, and is not connected (for exceptions see connected.c): the
+ * kernel then numbers the IPv4 identifications of a burst 0, 1, 2 ..., as assumed for the ICRC.  It
+ * is bound to the local address and to its own source port, with SO_REUSEPORT, so that every
+ * process of a user can use any port.  Hop limit and traffic class are options of the socket,
+ * because control messages cost more per datagram; so a port may have several sockets, one for each
+ * combination of them in use.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,23 +21,24 @@
 #include "shm.h"
 
 /*
- * Programs that know only InfiniBand ask for a hop limit of 1 (ibv_rc_pingpong, pyverbs), which
- * would end at the first router.  The ICRC does not cover it, so a larger one does no harm.
+ * Programs that know only InfiniBand set a hop limit of 1 (ibv_rc_pingpong, pyverbs), with which
+ * packets do not pass the first router.  The ICRC does not cover the hop limit, so a larger one
+ * does no harm.
  */
 #define HOP_LIMIT_MIN 64
-/* RoCEv2 takes its source ports from here. */
+/* Range of source ports of RoCEv2 */
 #define PORT_FIRST 0xc000
 #define PORT_LAST 0xffff
-/* Ports to try before the kernel may choose. */
+/* Number of ports to try before the kernel chooses one */
 #define PORT_TRIES 64
-/* What kernels before UDP_MAX_SEGMENTS was raised take. */
+/* Maximum number of segments of kernels before UDP_MAX_SEGMENTS was raised */
 #define OLD_MAX_SEGMENTS 64
-/* How long to wait for what was sent to oneself, in milliseconds. */
+/* Timeout for a datagram that a socket has sent to itself, in milliseconds */
 #define PROBE_MS 100
 
 /*
- * Bytes of the first datagram that comes of a burst of single bytes which the socket sends to
- * itself, or a negative errno.
+ * Sends a burst of count datagrams of one byte each from the socket to itself.  Returns the size of
+ * the first datagram received, or a negative errno.
  */
 static ssize_t first_of_burst(int fd, union link_sockaddr *self, unsigned int count)
 {
@@ -57,15 +59,15 @@ static ssize_t first_of_burst(int fd, union link_sockaddr *self, unsigned int co
 	assert(count <= sizeof(bytes));
 	if (sendmsg(fd, &message, MSG_DONTWAIT) < 0)
 		return -errno;
-	/* It is there already, unless the kernel has much else to do. */
+	/* The datagram has arrived already, unless the kernel is very busy. */
 	poll(&wait, 1, PROBE_MS);
 	first = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	return first < 0 ? -errno : first;
 }
 
 /*
- * Linux before 4.18 takes no notice of UDP_SEGMENT, and qemu-user for a processor whose bytes are
- * in the other order passes its value on as it is: then a burst would leave as one datagram.
+ * Linux before 4.18 ignores UDP_SEGMENT, and qemu-user for a processor of the other byte order
+ * passes the value on without swapping it: a burst would then be sent as one datagram.
  */
 unsigned int link_probe_segments(void)
 {
@@ -93,8 +95,8 @@ unsigned int link_probe_segments(void)
 }
 
 /*
- * This socket is never read: no more than a packet or two should stay in it.  (A filter that drops
- * all would be one more program for the kernel to keep, for each of many sockets.)
+ * Nothing reads this socket, so that at most a packet or two should stay in it. (A filter that
+ * drops everything would be a further kernel object for each of many sockets.)
  */
 static void refuse_input(int fd)
 {
@@ -102,9 +104,9 @@ static void refuse_input(int fd)
 }
 
 /*
- * The packets of a queue pair cannot become smaller, so they leave as they are, not to be
- * fragmented, whatever is said of the path (IP_PMTUDISC_PROBE): else a forged ICMP message would
- * keep them back for ten minutes.  The kernel remembers it all the same, for link_peer_mtu().
+ * A queue pair cannot make its packets smaller, so they are sent unfragmented whatever the kernel
+ * has learned about the path (IP_PMTUDISC_PROBE); otherwise a forged ICMP message could stop them
+ * for ten minutes. link_peer_mtu() still reports what the kernel has learned.
  */
 static int set_ipv4_options(int fd, const struct link_endpoint *endpoint, int traffic_class,
 			    int hop_limit)
@@ -117,7 +119,7 @@ static int set_ipv4_options(int fd, const struct link_endpoint *endpoint, int tr
 		error = link_set_option(fd, IPPROTO_IP, IP_TOS, traffic_class);
 	if (!error)
 		error = link_set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, hop_limit);
-	/* A multicast should leave where the address is, not where the default route points. */
+	/* Send multicasts by the interface of the address, not by that of the default route. */
 	setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, endpoint->gid + 12, 4);
 	return error;
 }
@@ -138,8 +140,8 @@ static int set_ipv6_options(int fd, int traffic_class, int hop_limit)
 }
 
 /*
- * A transmit socket with port (0: the kernel chooses), port and descriptor put into tx.
- * -EADDRINUSE when another user has that port.
+ * Opens a transmit socket bound to port (0: the kernel chooses), and stores port and descriptor in
+ * *tx.  Returns -EADDRINUSE if another user has that port.
  */
 static int open_tx(const struct link_endpoint *endpoint, uint16_t port, struct link_tx *tx)
 {
@@ -188,7 +190,7 @@ static uint16_t next_port(uint16_t port)
 	return port < PORT_FIRST || port == PORT_LAST ? PORT_FIRST : (uint16_t)(port + 1);
 }
 
-/* The sockets are used up: one of those there are, the same for the same port. */
+/* Returns an existing socket when no more may be opened; the same one for the same port. */
 static struct link_tx *share_tx(struct link_addr *addr, uint16_t port)
 {
 	unsigned int left = addr->tx_count ? port % addr->tx_count : 0;
@@ -200,7 +202,7 @@ static struct link_tx *share_tx(struct link_addr *addr, uint16_t port)
 	return tx;
 }
 
-/* A socket that sends from port or from the next port that can be had, in *result. */
+/* Stores a socket in *result that sends from port, or from the next available port. */
 static int get_tx(struct link_addr *addr, uint16_t port, uint8_t traffic_class, uint8_t hop_limit,
 		  struct link_tx **result)
 {
@@ -233,7 +235,7 @@ static int get_tx(struct link_addr *addr, uint16_t port, uint8_t traffic_class, 
 		return 0;
 	}
 	free(tx);
-	/* Rather a shared port than none, for instance when descriptors are used up. */
+	/* A shared port is better than an error, for example when no descriptors are left. */
 	if (!*result)
 		*result = share_tx(addr, port);
 	return *result ? 0 : error;
@@ -267,7 +269,7 @@ static size_t add_control(uint8_t *control, int level, int type, int value)
 	return CMSG_SPACE(sizeof(value));
 }
 
-/* Control messages for what differs from the socket's options. */
+/* Writes control messages for hop limit and traffic class, where those of the socket differ. */
 static void set_class_control(struct link_peer *peer)
 {
 	bool ipv4 = peer->dst_sockaddr.any.sa_family == AF_INET;
@@ -284,8 +286,8 @@ static void set_class_control(struct link_peer *peer)
 }
 
 /*
- * IPv6 does not route a multicast by the source address.  An address belongs to one interface, so
- * all that uses this socket leaves by that one.
+ * IPv6 does not route a multicast by its source address.  The local address belongs to one
+ * interface, so the option may apply to the whole socket.
  */
 static void send_to_interface(const struct link_peer *wanted)
 {
@@ -296,8 +298,8 @@ static void send_to_interface(const struct link_peer *wanted)
 }
 
 /*
- * Would the kernel send a multicast from here?  Loopback interfaces have no route for those of
- * IPv6, and drop them silently.  0, or -ENETUNREACH.
+ * Returns 0 if the kernel can send the multicast from this address, or -ENETUNREACH.  Loopback
+ * interfaces have no route for IPv6 multicasts and drop them silently.
  */
 static int look_for_way(const struct link_addr *addr, const struct link_peer *wanted)
 {
@@ -311,14 +313,14 @@ static int look_for_way(const struct link_addr *addr, const struct link_peer *wa
 		setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, addr->endpoint.gid + 12, 4);
 	else if (wanted->dst.scope_id)
 		link_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)wanted->dst.scope_id);
-	/* Of a datagram socket this sends nothing. */
+	/* connect(2) of a datagram socket sends nothing. */
 	if (bind(fd, &name.any, bytes) || connect(fd, &wanted->dst_sockaddr.any, wanted->dst_bytes))
 		error = -errno;
 	link_close_fd(&fd);
 	return error;
 }
 
-/* A socket that is connected for *wanted alone; NULL when there is none, for whatever reason. */
+/* Returns a socket that is connected for *wanted alone, or NULL if that fails for any reason. */
 static struct link_tx *get_connected(struct link_addr *addr, const struct link_peer *wanted,
 				     uint16_t port)
 {
@@ -346,7 +348,10 @@ static struct link_tx *get_connected(struct link_addr *addr, const struct link_p
 	return tx;
 }
 
-/* Queue pairs of one process could do without the socket as well, but are rare. */
+/*
+ * Returns true if the peer should use shared memory.  Queue pairs of the same process could do so
+ * as well, but are rare.
+ */
 static bool wants_channel(const struct link_peer *peer)
 {
 	const struct link *link = peer->addr->link;
@@ -355,8 +360,8 @@ static bool wants_channel(const struct link_peer *peer)
 }
 
 /*
- * Find or make the peer that *wanted describes.  One that serves a single queue pair sends through
- * shared memory, or has a socket of its own, if it can.  Caller holds the lock.
+ * Finds or creates the peer that *wanted describes.  A peer with a single user sends through shared
+ * memory or a socket of its own if possible.  Caller holds the lock.
  */
 static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
 		    struct link_peer **result)
@@ -366,7 +371,7 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 
 	if (!peer)
 		return -ENOMEM;
-	/* 4791 would join the receive pool's group. */
+	/* Port 4791 would join the group of receive sockets. */
 	if (*port == 0 || *port == LINK_UDP_PORT)
 		*port = PORT_FIRST;
 	wanted->tx = wanted->own && !wanted->channel ? get_connected(addr, wanted, *port) : NULL;
@@ -398,7 +403,7 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	return 0;
 }
 
-/* *wanted has been set but for what follows from dst and hop_limit. */
+/* *wanted has been set, except for what depends on dst and hop_limit. */
 static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t hop_limit,
 		     uint16_t *src_port, struct link_peer **result)
 {

@@ -75,7 +75,7 @@ static int grow(struct link_peer_table *table)
 
 int link_peer_table_add(struct link_peer_table *table, struct link_peer *peer)
 {
-	/* Without memory for more buckets the chains become longer. */
+	/* Without memory for more buckets only the chains become longer. */
 	if (table->count >= table->buckets && grow(table) && !table->buckets)
 		return -ENOMEM;
 	enter(table, peer);

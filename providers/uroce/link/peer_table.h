@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The peers of an address that several users share, by what they have in common: transmit socket,
- * destination, hop limit and traffic class.  A hash table that grows with their number.
+ * Hash table of an address's shared peers.  The key is their transmit socket, destination, hop
+ * limit and traffic class.
  */
 #ifndef UROCE_LINK_PEER_TABLE_H
 #define UROCE_LINK_PEER_TABLE_H
 
 #include "internal.h"
 
-/* The peer that is the same as *wanted, or NULL. */
+/* Returns the peer with the same key as *wanted, or NULL. */
 struct link_peer *link_peer_table_find(const struct link_peer_table *table,
 				       const struct link_peer *wanted);
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int link_peer_table_add(struct link_peer_table *table, struct link_peer *peer);
 void link_peer_table_remove(struct link_peer_table *table, struct link_peer *peer);
-/* It is empty. */
+/* The table must be empty. */
 void link_peer_table_free(struct link_peer_table *table);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the connection manager needs of the broker: queue pair 1, and ports of librdmacm's port
- * spaces.  All functions are control functions (link.h), and wait for the broker.
+ * Broker requests of the connection manager: queue pair 1, and ports of librdmacm's port spaces.
+ * All functions are control functions (link.h), and wait for the broker.
  */
 #ifndef UROCE_LINK_PORT_H
 #define UROCE_LINK_PORT_H
@@ -9,8 +9,9 @@
 #include "link/link.h"
 
 /*
- * MADs for this process come from now on, by link_delivery_receive().  messages_fd is the memory
- * file of its last messages, or -1; it stays the caller's, and has to be open until link_gsi_end().
+ * Starts the delivery of MADs for this process by link_delivery_receive(). messages_fd is the
+ * memory file of its last messages, or -1; the caller owns it and must keep it open until
+ * link_gsi_end().
  */
 int link_gsi_begin(struct link *link, int messages_fd);
 void link_gsi_end(struct link *link);
@@ -20,15 +21,15 @@ struct link_port_name {
 	uint8_t gid[16];
 	uint32_t scope_id; /* interface index of a link-local address, else 0 */
 	uint16_t space;	   /* RDMA_PS_* */
-	uint16_t port;	   /* host order; 0: a free one is to be chosen */
-	bool reuse;	   /* others that also say so may bind it; only one listens */
+	uint16_t port;	   /* host order; 0: the broker chooses a free one */
+	bool reuse;	   /* others may bind the port if they set reuse too; only one may listen */
 	bool af_only;
 };
 
-/* A port that is bound; link_port_end() frees it. */
+/* A bound port; link_port_end() frees it. */
 struct link_port;
 
-/* *name gets the port that was chosen.  Errors are those of gsi_port_bind(). */
+/* Stores the chosen port in name->port.  Errors are those of gsi_port_bind(). */
 int link_port_bind(struct link *link, struct link_port_name *name, struct link_port **port);
 int link_port_listen(struct link_port *port);
 void link_port_end(struct link_port *port);

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* The kernel prints an address as words of native byte order: 1 for IPv4, 4 for IPv6. */
+/* The kernel prints an address as words of native byte order: one for IPv4, four for IPv6. */
 static bool parse_address(const char *hex, uint8_t gid[16])
 {
 	struct link_endpoint any = { .gid = { 0 } };
@@ -32,7 +32,10 @@ static bool parse_address(const char *hex, uint8_t gid[16])
 	return true;
 }
 
-/* A socket on the wildcard blocks the port too; one on :: also that of IPv4. */
+/*
+ * Returns true if a socket bound to gid blocks the port of the endpoint.  A wildcard socket does;
+ * one on :: blocks IPv4 as well.
+ */
 static bool is_in_the_way(const struct link_endpoint *endpoint, const uint8_t gid[16])
 {
 	if (memcmp(endpoint->gid, gid, 16) == 0)

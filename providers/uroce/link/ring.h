@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A ring of frames in memory that two processes share, one of which writes and one reads.  Pure: no
- * system call, no lock, no allocation.
+ * A ring of frames in memory that two processes share; one writes and one reads.  Pure: no system
+ * call, no lock, no allocation.
  *
- * The sides trust each other with the contents of frames only.  What the other side can change
- * (positions, lengths) is read once and checked: a wrong value makes the ring broken for good, and
- * never leads to an access outside of it.
+ * The sides trust each other only with the contents of frames.  What the other side can change
+ * (positions, lengths) is read once and checked: an invalid value makes the ring broken until it is
+ * renewed, and never leads to an access outside the ring.
  */
 #ifndef UROCE_LINK_RING_H
 #define UROCE_LINK_RING_H
@@ -20,14 +20,14 @@ enum link_ring_result {
 	LINK_RING_OK,
 	LINK_RING_EMPTY,  /* nothing to read */
 	LINK_RING_FULL,	  /* no room for the frame: nothing was written */
-	LINK_RING_BROKEN, /* the other side does not keep to the format */
+	LINK_RING_BROKEN, /* the other side violates the format */
 };
 
 struct link_ring_writer {
 	struct uroce_abi_ring *shared;
 	uint8_t *data; /* UROCE_ABI_RING_BYTES, shared */
 	uint64_t written;
-	uint64_t read_seen; /* the reader was there when it was looked at last */
+	uint64_t read_seen; /* position of the reader at the last check */
 };
 
 struct link_ring_reader {
@@ -35,44 +35,49 @@ struct link_ring_reader {
 	uint8_t *data;
 	uint64_t read;
 	uint64_t written_seen;
-	uint64_t frame_bytes; /* of the frame that link_ring_next() gave */
+	uint64_t frame_bytes; /* space of the frame returned by link_ring_next() */
 };
 
-/* Go on where the last writer, or reader, of this memory left off. */
+/* Continues where the last writer, or reader, of this memory stopped. */
 void link_ring_open_writer(struct link_ring_writer *ring, struct uroce_abi_ring *shared,
 			   uint8_t *data);
 void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring *shared,
 			   uint8_t *data);
 
 /*
- * Append the pieces, frame->bytes in all (1 to LINK_MAX_BYTES), as one frame.  Anything but
- * LINK_RING_OK has written nothing.
+ * Appends the pieces, frame->bytes in all (1 to LINK_MAX_BYTES), as one frame.  Writes nothing
+ * unless the result is LINK_RING_OK.
  */
 enum link_ring_result link_ring_write(struct link_ring_writer *ring,
 				      const struct uroce_abi_frame *frame,
 				      const struct iovec *pieces, unsigned int count);
 
-/* Would a frame of so many bytes find room? */
+/* Returns true if a frame of this many bytes fits. */
 bool link_ring_has_room(struct link_ring_writer *ring, uint32_t bytes);
 
 /*
- * The oldest frame: its head is copied, *bytes points to the bytes in the ring, which stay there
- * until link_ring_release().  They may change under the reader if the writer does not keep to the
- * rules.
+ * Returns the oldest frame: copies its head, and points *bytes to its bytes in the ring, which stay
+ * there until link_ring_release().  A misbehaving writer may change them at any time.
  */
 enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce_abi_frame *frame,
 				     uint8_t **bytes);
 /*
- * Has anything been written that has not been released?  A broken ring has nothing.  Any thread may
- * ask.
+ * Returns true if a frame has been written and not released; false if the ring is broken.  Any
+ * thread may call it.
  */
 bool link_ring_has_more(const struct link_ring_reader *ring);
-/* Tell the writer that the ring is broken: it finds out when it looks for room, or asks. */
+/*
+ * Marks the ring as broken for the writer, which notices when it needs room, or calls
+ * link_ring_is_given_up().
+ */
 void link_ring_give_up(struct link_ring_reader *ring);
 bool link_ring_is_given_up(const struct link_ring_writer *ring);
-/* Empty the ring and forget that it was broken; a writer has to open it after that. */
+/*
+ * Empties the ring and makes it valid again.  The writer must call link_ring_open_writer()
+ * afterwards.
+ */
 void link_ring_renew(struct link_ring_reader *ring);
-/* The writer may have the room of the frame that link_ring_next() gave last. */
+/* Returns the room of the frame from the last link_ring_next() to the writer. */
 void link_ring_release(struct link_ring_reader *ring);
 
 #endif

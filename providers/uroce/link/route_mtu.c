@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the kernel knows of the path to a peer: the MTU of its route, or what a router has said in
- * an ICMP message.  A socket that is connected shows it; ours mostly are not, so one is made to
- * ask.
+ * Path MTU as known to the kernel: the MTU of the route, or one that a router has reported by ICMP.
+ * Only a connected socket can be asked for it, and most of ours are not connected, so one is
+ * created for the purpose.
  */
 #include <netinet/in.h>
 
@@ -13,7 +13,7 @@ static bool name_both(int fd, const struct link_peer *peer)
 	union link_sockaddr own;
 	socklen_t bytes = link_endpoint_to_sockaddr(&peer->addr->endpoint, 0, &own);
 
-	/* Of a datagram socket this sends nothing. */
+	/* connect(2) of a datagram socket sends nothing. */
 	return bind(fd, &own.any, bytes) == 0 &&
 	       connect(fd, &peer->dst_sockaddr.any, peer->dst_bytes) == 0;
 }
@@ -33,11 +33,11 @@ static uint32_t ask_kernel(const struct link_peer *peer)
 	return mtu > 0 ? (uint32_t)mtu : 0;
 }
 
-/* What the thread was told last.  Programs connect thousands of queue pairs to the same peer. */
+/* Last result of this thread: programs connect thousands of queue pairs to the same peer. */
 static __thread struct {
 	struct link_endpoint src, dst;
 	uint32_t mtu;
-	int64_t asked_ms; /* 0: nothing yet */
+	int64_t asked_ms; /* 0: no result yet */
 } last;
 
 uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms)

@@ -4,7 +4,7 @@
  * (Documentation/decisions/shared-memory.md).  Each process has a region for each of its addresses;
  * a channel is the right to write to one ring of another process's region.
  *
- * Only this folder includes it; link.h has what others call.
+ * Private to this directory; link.h declares what others call.
  */
 #ifndef UROCE_LINK_SHM_H
 #define UROCE_LINK_SHM_H
@@ -12,20 +12,22 @@
 #include "internal.h"
 #include "ring.h"
 
-/* A process of this user may ask for any address, and each region takes 4.25 GiB of address space.
+/*
+ * A process of this user may request a region for any address, and each takes 4.25 GiB of address
+ * space.
  */
 #define LINK_REGIONS_MAX 64
 #define LINK_REGION_BYTES link_region_ring_offset(LINK_SLOTS)
 
-/* Where in a region the ring of the slot begins. */
+/* Returns the offset of the slot's ring in a region. */
 static inline size_t link_region_ring_offset(unsigned int slot)
 {
 	return UROCE_ABI_REGION_HEAD_BYTES + (size_t)slot * UROCE_ABI_RING_STRIDE;
 }
 
-/* A set of slots that one thread walks while others change it. */
+/* A set of slots that one thread iterates over while others change it */
 struct link_slot_set {
-	atomic_uint_fast64_t some; /* bit i: word i is not 0, or was so */
+	atomic_uint_fast64_t some; /* bit i: word i is not 0, or was not 0 before */
 	atomic_uint_fast64_t word[LINK_SLOTS / 64];
 };
 
@@ -34,26 +36,30 @@ _Static_assert(LINK_SLOTS <= 64 * 64, "a word of words");
 bool link_slot_set_has(const struct link_slot_set *set, unsigned int slot);
 void link_slot_set_add(struct link_slot_set *set, unsigned int slot);
 void link_slot_set_remove(struct link_slot_set *set, unsigned int slot);
-/* The lowest slot of the set from this one on, or LINK_SLOTS. */
+/* Returns the lowest slot of the set that is not below slot, or LINK_SLOTS. */
 unsigned int link_slot_set_next(const struct link_slot_set *set, unsigned int slot);
 
 /* One ring of another process's region. */
 struct link_channel {
 	unsigned int refs; /* under link.lock */
-	int fd;		   /* the region, to see whether its owner lives; -1: no matter any more */
-	int end;	   /* connection with the reader, to wake it; -1: as before */
-	bool broken;	   /* under lock: what is sent is lost */
+	/* The region, for checking that its owner is alive; -1: not needed any more. */
+	int fd;
+	int end;     /* connection to the reader, for doorbells; -1: not needed any more */
+	bool broken; /* under lock: frames are lost */
 	struct link *link;
 	unsigned int slot;
 	struct uroce_abi_region *region;
 	void *ring_memory;
-	pthread_mutex_t lock; /* one writer at a time */
+	pthread_mutex_t lock; /* serialises writers */
 	struct link_ring_writer ring;
-	int64_t full_since; /* milliseconds; 0: it was not full at the last write */
-	uint64_t full_read; /* where the reader was then */
+	int64_t full_since; /* milliseconds; 0: not full at the last write */
+	uint64_t full_read; /* position of the reader at full_since */
 };
 
-/* It lives as long as the link: writers need not know when its address is closed. */
+/*
+ * Memory of a local address that other processes write to.  It exists as long as the link, so that
+ * writers need not know when the address is closed.
+ */
 struct link_region {
 	_Atomic(struct link_region *) older;
 	struct link *link;
@@ -61,32 +67,43 @@ struct link_region {
 	int fd;
 	uint8_t *memory;
 	struct uroce_abi_region *shared;
-	struct link_slot_set slots;  /* those that may write */
-	atomic_uint vain_looks;	     /* at the socket, one after the other */
-	atomic_uint_fast32_t sleeps; /* how often the owner has slept, or may have */
-	/* The rest is the receiver's. */
+	struct link_slot_set slots; /* slots that may write */
+	atomic_uint vain_looks;	    /* consecutive checks of the socket that found nothing */
+	/* Twice the number of times that the owner has announced a sleep. */
+	atomic_uint_fast32_t sleeps;
+	/* The rest is used by the receiving thread only. */
 	struct link_ring_reader ring[LINK_SLOTS];
-	unsigned int next; /* the slot to look at first */
+	unsigned int next; /* slot to check first */
 	unsigned int looks_left_out;
 	unsigned int frames;
 };
 
 /* ---- shm_region.c ---- */
 
-/* The owner of another slot asks for a channel: give it, or refuse. */
+/* Handles the request of another slot's owner for a channel: grants or refuses it. */
 void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *request);
 /* As link_receive(), from the rings. */
 int link_region_receive(struct link_region *region, struct link_batch *batch);
-/* Are the rings looked at before the socket?  Not always, or they could starve it. */
+/*
+ * Returns true if the rings should be checked before the socket; not always, or they could starve
+ * the socket.
+ */
 bool link_region_is_next(struct link_region *region);
-/* Is it time to look at the socket as well?  Then tell what came of it. */
+/*
+ * Returns true if it is time to check the socket as well.  The caller then reports the result by
+ * link_region_looked().
+ */
 bool link_region_wants_look(struct link_region *region);
 void link_region_looked(struct link_region *region, bool found);
-/* The region of the endpoint, if a process has ever asked for it.  Caller holds link.lock. */
+/*
+ * Returns the region of the endpoint, or NULL if no process has requested it.  Caller holds
+ * link.lock.
+ */
 struct link_region *link_region_find(struct link *link, const struct link_endpoint *endpoint);
 /*
- * Let addr receive from the region.  The thread that receives may be asleep and have said so of
- * other regions only: until it has looked at this one, writers ring.  Caller holds link.lock.
+ * Makes addr receive from the region.  The receiving thread may be asleep and have announced that
+ * to other regions only, so writers ring the doorbell until it has checked this one.  Caller holds
+ * link.lock.
  */
 void link_region_attach(struct link_region *region, struct link_addr *addr);
 void link_region_close_all(struct link *link);
@@ -94,9 +111,10 @@ void link_region_close_all(struct link *link);
 /* ---- shm_channel.c ---- */
 
 /*
- * Control.  The channel from addr to the slot, counted, or NULL.  If there is none whose reader
- * lives, the process of the slot is asked for it and has some milliseconds to answer; meanwhile
- * requests to this process are answered.  Caller holds no lock.
+ * Control.  Returns the channel from addr to the slot, with a reference for the caller, or NULL.
+ * If there is none whose reader is alive, requests one from the process of the slot, which has 100
+ * ms to reply.  Other threads can answer requests to this process during that time.  Caller holds
+ * no lock.
  */
 struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot);
 /* Caller holds link.lock. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The sending end of shared memory.
+ * The sending end of shared memory
  *
- * A channel outlives the process that it leads to, as a cable does.  The lock on its region shows
- * whether that process lives; it is looked at when a queue pair is to use the channel, because only
- * then a new owner of the slot matters.  (A process of the same user could make that lock vanish,
- * by sending the region back to its owner, which then closes it: the channel would look dead.)
+ * A channel remains when the process at its other end exits.  The lock on its region shows whether
+ * that process is alive; it is checked when a queue pair is about to use the channel, because only
+ * then a new owner of the slot matters. (A process of the same user could remove that lock, by
+ * sending the region back to its owner, which then closes it: the channel would look dead.)
  */
 #include "shm.h"
 
@@ -21,13 +21,14 @@
 
 enum {
 	/*
-	 * A full ring holds the sender back.  But a reader that has done nothing for so long is
-	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
+	 * A full ring blocks the sender.  But a reader that has read nothing for this long is
+	 * regarded as stopped or dead: frames are then lost, as with a full socket, and timeouts of
+	 * the transport detect it.
 	 */
 	READER_PATIENCE_MS = 100,
-	/* For one that is busy, on a busy host; others answer at once. */
+	/* Timeout of a request for a channel; only on a busy host a process needs this long. */
 	ANSWER_PATIENCE_MS = 100,
-	/* A process that has not answered, or has refused, is not asked again for so long. */
+	/* Pause before a process that has not replied, or has refused, is asked again */
 	ASK_PAUSE_MS = 1000,
 };
 
@@ -36,7 +37,10 @@ static bool is_alive(struct link_channel *channel)
 	bool broken;
 
 	pthread_mutex_lock(&channel->lock);
-	/* A write looks only when it needs room; and none may come when the reader begins anew. */
+	/*
+	 * A write notices a broken ring only when it needs room, and there may be no write before
+	 * the reader renews the ring.
+	 */
 	channel->broken |= link_ring_is_given_up(&channel->ring);
 	broken = channel->broken;
 	pthread_mutex_unlock(&channel->lock);
@@ -45,7 +49,7 @@ static bool is_alive(struct link_channel *channel)
 
 static void free_channel(struct link_channel *channel)
 {
-	/* A forked child does not have the memory, and may have something else there by now. */
+	/* A forked child does not have the mappings, and may have others at the same addresses. */
 	bool mine = !atomic_load_explicit(&channel->link->abandoned, memory_order_relaxed);
 
 	if (mine && channel->region)
@@ -58,7 +62,7 @@ static void free_channel(struct link_channel *channel)
 	free(channel);
 }
 
-/* A channel through the region fd, which it then owns; NULL when that cannot be. */
+/* Returns a new channel through the region fd, which the channel then owns, or NULL. */
 static struct link_channel *new_channel(struct link *link, unsigned int slot, int fd)
 {
 	struct link_channel *channel = calloc(1, sizeof(*channel));
@@ -90,7 +94,7 @@ void link_channel_put(struct link_channel *channel)
 		free_channel(channel);
 }
 
-/* The reply to the request, with a region of the size that this version makes. */
+/* Returns true if the message is the reply to the request, with a region of this version's size. */
 static bool is_reply(const struct link_addr *addr, const struct uroce_abi_shm *reply, ssize_t bytes,
 		     int region)
 {
@@ -104,7 +108,7 @@ static bool is_reply(const struct link_addr *addr, const struct uroce_abi_shm *r
 	       memory_file_is(region, LINK_REGION_BYTES);
 }
 
-/* The region of the process at the other end, or -1. */
+/* Waits for the region of the process at the other end.  Returns it or -1. */
 static int await_region(const struct link_addr *addr, int end)
 {
 	struct pollfd wait = { .fd = end, .events = POLLIN };
@@ -120,7 +124,10 @@ static int await_region(const struct link_addr *addr, int end)
 	return region;
 }
 
-/* Caller holds open_lock. */
+/*
+ * Requests a channel from the process of the slot.  Returns NULL on failure.  Caller holds
+ * open_lock.
+ */
 static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int slot)
 {
 	struct link *link = addr->link;
@@ -148,7 +155,10 @@ static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int
 	return NULL;
 }
 
-/* Replace the channel; what is still sent by the old one is lost.  Caller holds the lock. */
+/*
+ * Replaces the channel of the slot; what is still sent by the old one is lost.  Caller holds the
+ * lock.
+ */
 static void install(struct link_addr *addr, struct link_channel *channel)
 {
 	struct link_channel *old = addr->channel[channel->slot];
@@ -167,7 +177,7 @@ struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot
 	struct link_channel *channel, *fresh;
 
 	link_mutex_lock(link, &link->open_lock);
-	/* Under open_lock no other thread changes it. */
+	/* No other thread changes it without open_lock. */
 	channel = addr->channel[slot];
 	if (!channel || !is_alive(channel)) {
 		fresh = link_now_ms() < addr->ask_again[slot] ? NULL : ask_for_channel(addr, slot);
@@ -185,7 +195,10 @@ struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot
 	return channel;
 }
 
-/* The ring is full: -EAGAIN, or 0 when the reader has stood still for so long that it is lost. */
+/*
+ * Called when the ring is full.  Returns -EAGAIN, or 0 if the reader has made no progress for so
+ * long that frames are dropped.
+ */
 static int hold_back(struct link_channel *channel)
 {
 	int64_t now = link_now_ms();
@@ -204,14 +217,17 @@ bool link_channel_is_full(struct link_channel *channel)
 	if (atomic_load_explicit(&channel->link->abandoned, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&channel->lock);
-	/* Room for one more is left to short bursts: an ACK need not wait for others' streams. */
+	/*
+	 * The second burst is reserved for short ones, so that an ACK need not wait for others'
+	 * streams.
+	 */
 	full = !channel->broken && !link_ring_has_room(&channel->ring, 2 * LINK_MAX_BYTES) &&
 	       hold_back(channel) != 0;
 	pthread_mutex_unlock(&channel->lock);
 	return full;
 }
 
-/* Wakes the reader: 0 or a negative errno. */
+/* Wakes the reader.  Returns 0 or a negative errno. */
 static int send_doorbell(const struct link_channel *channel)
 {
 	const struct uroce_abi_header doorbell = {
@@ -228,14 +244,17 @@ static void ring_doorbell(struct link_channel *channel)
 {
 	uint32_t sleep;
 
-	/* Pairs with the reader, which says that it sleeps and then looks once more. */
+	/*
+	 * Pairs with link_addr_await(), which announces the reader's sleep and then checks the
+	 * rings once more.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	sleep = __atomic_load_n(&channel->region->waiting, __ATOMIC_RELAXED);
 	if (!sleep)
 		return;
 	/*
-	 * When its queue is full, the reader has something to wake up for.  Each writer rings
-	 * until waiting is 0 again, since the first one may be killed before it has rung.
+	 * If the queue of the connection is full, the reader wakes up anyway.  Each writer rings
+	 * until waiting is 0 again, because the first one may be killed before it has rung.
 	 */
 	if (send_doorbell(channel) == 0)
 		__atomic_compare_exchange_n(&channel->region->waiting, &sleep, 0, false,
@@ -268,7 +287,7 @@ int link_channel_send(struct link_channel *channel, uint16_t src_port, const str
 		break;
 	case LINK_RING_EMPTY:
 	case LINK_RING_BROKEN:
-		/* Lost.  Queue pairs that connect from now on get another channel. */
+		/* The frame is lost.  Queue pairs that connect from now on get another channel. */
 		channel->broken = true;
 		break;
 	}

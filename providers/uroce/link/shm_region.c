@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The receiving end of shared memory.  The region of an address is made when the first process asks
- * for a channel.  Its memory is not inherited by forked children, which would read what is not
- * theirs.
+ * The receiving end of shared memory.  The region of an address is created when the first process
+ * requests a channel.  Forked children do not get its mapping, so that they cannot read their
+ * parent's frames.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,21 +16,20 @@
 
 enum {
 	/*
-	 * To look at the socket takes longer than to look at the rings, and once there are channels
-	 * most comes by the rings: when VAIN_LOOKS in a row have found nothing, the socket is
-	 * looked at only every LOOK_INTERVAL-th time.  What comes to a ring meanwhile waits for
-	 * the system call: ib_send_lat takes 5 % longer with 8.  What comes to the socket waits 4
-	 * us at most.
+	 * Checking the socket takes longer than checking the rings, and once there are channels
+	 * most datagrams come by the rings.  So after VAIN_LOOKS consecutive checks of the socket
+	 * that found nothing, it is checked only every LOOK_INTERVAL-th time; a datagram then waits
+	 * for 4 us at most.
 	 */
 	VAIN_LOOKS = 64,
 	LOOK_INTERVAL = 64,
-	/* However much comes through the rings, others have their turn after so many frames. */
+	/* Maximum number of frames from rings between two checks of the socket */
 	FRAMES_BETWEEN_LOOKS = 31,
 };
 
 /*
- * Writers ring from now on.  Each time it is another number, so that a writer which has rung takes
- * back no later one.
+ * Announces that the owner sleeps: writers ring the doorbell from now on.  The number differs each
+ * time, so that a slow writer cannot cancel a later announcement.
  */
 static void say_asleep(struct link_region *region)
 {
@@ -61,7 +60,7 @@ static struct link_region *new_region(struct link *link, const struct link_endpo
 
 void link_region_close_all(struct link *link)
 {
-	/* A forked child does not have the memory. */
+	/* A forked child does not have the mapping. */
 	bool abandoned = atomic_load_explicit(&link->abandoned, memory_order_relaxed);
 	struct link_region *region, *older;
 
@@ -103,8 +102,9 @@ void link_region_attach(struct link_region *region, struct link_addr *addr)
 }
 
 /*
- * Whether the address is open here does not matter: the peer may be the first to connect, and its
- * frames then wait until it is.  Caller holds the lock.
+ * Returns the region of the endpoint, which is created if necessary, or NULL.  The address need not
+ * be open here: the peer may be the first to connect, and its frames then wait until it is.  Caller
+ * holds the lock.
  */
 static struct link_region *get_region(struct link *link, const struct link_endpoint *endpoint)
 {
@@ -124,8 +124,8 @@ static struct link_region *get_region(struct link *link, const struct link_endpo
 }
 
 /*
- * Let the slot write.  A ring that is not read, because it is new or because an earlier owner of
- * the slot has broken it, begins anew.
+ * Allows the slot to write.  Renews its ring if that is not being read, because it is new or was
+ * broken by an earlier owner of the slot.
  */
 static void admit_slot(struct link_region *region, unsigned int slot)
 {
@@ -156,7 +156,7 @@ void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *r
 	link_mutex_unlock(link, &link->lock);
 }
 
-/* One thread at a time receives. */
+/* Not a read-modify-write operation, since only one thread at a time receives. */
 static void count_received(struct link *link)
 {
 	uint64_t count = atomic_load_explicit(&link->memory_received, memory_order_relaxed);
@@ -164,7 +164,7 @@ static void count_received(struct link *link)
 	atomic_store_explicit(&link->memory_received, count + 1, memory_order_relaxed);
 }
 
-/* A frame of the ring into *batch; false when there is none. */
+/* Stores a frame of the ring in *batch.  Returns false if there is none. */
 static bool take_frame(struct link_region *region, unsigned int slot, struct link_batch *batch)
 {
 	struct uroce_abi_frame frame;
@@ -174,10 +174,7 @@ static bool take_frame(struct link_region *region, unsigned int slot, struct lin
 	case LINK_RING_OK:
 		break;
 	case LINK_RING_BROKEN:
-		/*
-		 * Its writer does not keep to the format: the ring is not read until it begins
-		 * anew.
-		 */
+		/* The writer violates the format: the ring is not read until it is renewed. */
 		link_ring_give_up(&region->ring[slot]);
 		link_slot_set_remove(&region->slots, slot);
 		return false;
@@ -185,7 +182,7 @@ static bool take_frame(struct link_region *region, unsigned int slot, struct lin
 	case LINK_RING_FULL:
 		return false;
 	}
-	/* The sender uses the same address. */
+	/* Sender and receiver use the same address. */
 	memcpy(batch->src, region->endpoint.gid, sizeof(batch->src));
 	batch->buffer = bytes;
 	batch->bytes = frame.bytes;
@@ -198,7 +195,7 @@ static bool take_frame(struct link_region *region, unsigned int slot, struct lin
 	return true;
 }
 
-/* A frame of the slots from first to last, in turn. */
+/* Takes a frame of the slots from first to last - 1, in this order.  Returns 0 or -EAGAIN. */
 static int take_from(struct link_region *region, unsigned int first, unsigned int last,
 		     struct link_batch *batch)
 {
@@ -261,7 +258,10 @@ bool link_addr_await(struct link_addr *addr)
 
 	if (!region || atomic_load_explicit(&region->link->abandoned, memory_order_relaxed))
 		return false;
-	/* Pairs with a writer, which writes and then looks whether the owner sleeps. */
+	/*
+	 * Pairs with ring_doorbell(), which is called after a write and checks whether the owner
+	 * sleeps.
+	 */
 	say_asleep(region);
 	atomic_thread_fence(memory_order_seq_cst);
 	slot = link_slot_set_next(&region->slots, 0);
@@ -279,6 +279,6 @@ void link_addr_awake(struct link_addr *addr)
 	if (!region || atomic_load_explicit(&region->link->abandoned, memory_order_relaxed))
 		return;
 	__atomic_store_n(&region->shared->waiting, 0, __ATOMIC_RELAXED);
-	/* It may have been the socket. */
+	/* The socket may have woken the thread: check it every time again. */
 	atomic_store_explicit(&region->vain_looks, 0, memory_order_relaxed);
 }

@@ -6,8 +6,8 @@
 #define STACK_BYTES (256 * 1024)
 
 /*
- * Signals that an instruction raises in its own thread.  Blocked, they end the process without a
- * call of the handler: that of a program, or the one by which a sanitizer reports.
+ * Signals that an instruction raises in its own thread.  If they are blocked, they end the process
+ * without calling the handler of the program or of a sanitizer.
  */
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 
@@ -19,7 +19,7 @@ int thread_start(pthread_t *thread, const char *name, void *(*function)(void *ar
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* The application's signals are for the application's threads. */
+	/* The application's signals must go to the application's threads. */
 	sigfillset(&blocked);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		sigdelset(&blocked, faults[i]);
@@ -27,7 +27,7 @@ int thread_start(pthread_t *thread, const char *name, void *(*function)(void *ar
 	error = pthread_create(thread, &attr, function, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	/* From here, so that it has its name from the start. */
+	/* Set by this thread, so that the name is valid when thread_start() returns. */
 	if (!error)
 		pthread_setname_np(*thread, name);
 	return -error;

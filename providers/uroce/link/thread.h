@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Threads of our own.  They block all signals except those that report a fault of the thread
- * itself, such as SIGSEGV; all others are left to the application's threads.
+ * Threads of the provider.  They block all signals except those that report a fault of the thread
+ * itself, such as SIGSEGV; all others go to the application's threads.
  */
 #ifndef UROCE_LINK_THREAD_H
 #define UROCE_LINK_THREAD_H
 
 #include <pthread.h>
 
-/* 0 or a negative errno.  A thread that detaches itself must not end before this returns. */
+/* Returns 0 or a negative errno.  A detached thread must not end before this returns. */
 int thread_start(pthread_t *thread, const char *name, void *(*function)(void *arg), void *arg);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The data path: one system call at most for a burst of datagrams, as a rule (link_send()), no lock
- * that is waited for, no allocation.
+ * The data path: usually one system call for a burst of datagrams (link_send()), no waiting for a
+ * lock, no allocation.
  *
- * The calls go by syscall(2), since in libc they are cancellation points: no call of verbs is one,
- * many hold locks, and getting ready to be cancelled takes 20 ns each time.
+ * System calls are made by syscall(2), since the functions of libc are cancellation points: no verb
+ * is one, many hold locks, and preparing for cancellation costs 20 ns each time.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,8 +29,8 @@
 
 enum {
 	/*
-	 * A receiver on a busy host may wait for its processor for a few hundred milliseconds; what
-	 * is sent to it meanwhile should not be lost.
+	 * A receiver on a busy host may wait for a processor for a few hundred milliseconds;
+	 * datagrams sent to it in that time should not be lost.
 	 */
 	RECEIVER_PATIENCE_MS = 1000,
 };
@@ -45,7 +45,7 @@ static size_t total_bytes(const struct iovec *pieces, unsigned int count)
 	return total;
 }
 
-/* By a socket that others send from as well. */
+/* Sends by a socket that other peers use as well. */
 static __attribute__((noinline)) int send_to(struct link_peer *peer, const struct iovec *pieces,
 					     unsigned int count, unsigned int segment)
 {
@@ -79,7 +79,7 @@ inline int link_send(struct link_peer *peer, const struct iovec *pieces, unsigne
 	if (peer->channel)
 		return link_channel_send(peer->channel, peer->tx->port, pieces, count,
 					 total_bytes(pieces, count), segment);
-	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
+	/* UDP_SEGMENT would make a single datagram a fifth more expensive. */
 	if (segment && total_bytes(pieces, count) <= segment)
 		segment = 0;
 	if (peer->tx->connected)
@@ -96,14 +96,17 @@ static unsigned int control_value(const struct cmsghdr *cmsg)
 {
 	int value = 0;
 
-	/* IP_TOS has one byte, all others are an int. */
+	/* IP_TOS has one byte, all other values are an int. */
 	if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS)
 		return *(const uint8_t *)CMSG_DATA(cmsg);
 	memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
 	return value > 0 ? (unsigned int)value : 0;
 }
 
-/* Bytes of each merged datagram, 0 when the kernel merged nothing; and the classes. */
+/*
+ * Reads the size of each merged datagram (0 if the kernel merged nothing), traffic class and hop
+ * limit.
+ */
 static inline void read_control(struct msghdr *message, struct link_batch *batch)
 {
 	struct cmsghdr *cmsg;
@@ -156,7 +159,10 @@ inline int link_receive_from(struct link *link, int fd, struct link_batch *batch
 	return 0;
 }
 
-/* A datagram of the broker's, which asks whose socket has its index in the group. */
+/*
+ * Returns true if the datagram is a probe, by which the broker finds out whose socket has an index
+ * in the group.  Replies to it.
+ */
 static __attribute__((noinline)) bool is_probe(struct link_addr *addr,
 					       const struct link_batch *batch)
 {
@@ -169,7 +175,10 @@ static __attribute__((noinline)) bool is_probe(struct link_addr *addr,
 	return true;
 }
 
-/* From the socket.  After a probe it may be readable still: others have their turn first. */
+/*
+ * Receives from the socket.  Returns -EAGAIN after a probe, although the socket may still be
+ * readable, so that other sockets are read first.
+ */
 static inline int receive_one(struct link_addr *addr, struct link_batch *batch)
 {
 	int error = link_receive_from(addr->link, addr->fd, batch);
@@ -179,7 +188,7 @@ static inline int receive_one(struct link_addr *addr, struct link_batch *batch)
 	return error;
 }
 
-/* The socket and the rings, now the one first and now the other. */
+/* Receives from the rings or the socket; link_region_is_next() decides which comes first. */
 static int receive_both(struct link_addr *addr, struct link_region *region,
 			struct link_batch *batch)
 {
@@ -234,7 +243,10 @@ void link_addr_want_class(struct link_addr *addr)
 	link_receive_class(addr->fd, link_gid_is_ipv4(addr->endpoint.gid));
 }
 
-/* Up to the number that is wanted; qemu-user takes the whole for one, and zero. */
+/*
+ * Reads SO_MEMINFO at least up to index wanted.  Returns false on failure; qemu-user returns a
+ * single value, 0.
+ */
 static bool read_memory(int fd, uint32_t info[SK_MEMINFO_VARS], unsigned int wanted)
 {
 	socklen_t bytes = SK_MEMINFO_VARS * sizeof(info[0]);
@@ -251,7 +263,7 @@ uint32_t link_socket_drops(int fd)
 	return read_memory(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-/* Its owner reads when less is queued than before. */
+/* The owner has read if fewer bytes are queued than before. */
 static void note_queued(struct link_stall *stall, uint32_t queued)
 {
 	if (queued < atomic_load_explicit(&stall->queued, memory_order_relaxed))
@@ -260,8 +272,9 @@ static void note_queued(struct link_stall *stall, uint32_t queued)
 }
 
 /*
- * There is no room.  Has the owner read nothing for RECEIVER_PATIENCE_MS since that was so for the
- * first time?  Short bursts may have found some in between.
+ * Called when the socket has no room.  Returns true if the owner has read nothing for
+ * RECEIVER_PATIENCE_MS since the socket was first found full; short bursts may have found room in
+ * that time.
  */
 static bool is_deserted(struct link_stall *stall)
 {
@@ -280,7 +293,7 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 	struct link_stall *stall;
 	uint32_t info[SK_MEMINFO_VARS];
 
-	/* A full ring holds the sender back by itself. */
+	/* A full ring blocks the sender by itself. */
 	if (peer->channel)
 		return true;
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Users that can be told from each other (Documentation/decisions/strangers.md). */
+/* Users that cannot be distinguished (Documentation/decisions/strangers.md) */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ static bool all_users_are_mapped(void)
 	unsigned long inside, outside, count, sum = 0;
 	FILE *map = fopen("/proc/self/uid_map", "re");
 
-	/* A kernel without user namespaces. */
+	/* The kernel has no user namespaces. */
 	if (!map)
 		return true;
 	while (fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3)

@@ -9,7 +9,7 @@
 #include "internal.h"
 #include "shm.h"
 
-/* Number of messages that are served before others have their turn. */
+/* Maximum number of messages served in one call, so that others get their share */
 enum { SERVED_MAX = 16 };
 
 static struct link_visits *visits_of(struct link *link, uint32_t purpose)
@@ -43,7 +43,7 @@ void link_visits_close(struct link_visits *visits, bool abandoned)
 void link_visits_add(struct link *link, uint32_t purpose, uint32_t slot, int fd)
 {
 	struct link_visits *visits = visits_of(link, purpose);
-	/* Tools ask a process, and so its first worker. */
+	/* Tools address a process, which its first worker represents. */
 	bool wanted = purpose != UROCE_BROKER_STATISTICS || !link->further;
 	struct link_visit *visit = wanted ? calloc(1, sizeof(*visit)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = visit };
@@ -55,7 +55,7 @@ void link_visits_add(struct link *link, uint32_t purpose, uint32_t slot, int fd)
 	}
 	visit->fd = fd;
 	visit->slot = slot;
-	/* From the second step on another thread may serve it, and end it. */
+	/* After epoll_ctl() another thread may serve the visit, and end it. */
 	link_mutex_lock(link, &link->lock);
 	visit->next = visits->first;
 	visits->first = visit;
@@ -69,7 +69,7 @@ void link_visits_add(struct link *link, uint32_t purpose, uint32_t slot, int fd)
 	}
 }
 
-/* Returns the descriptor, which is the caller's from now on. */
+/* Removes a visit.  Returns its descriptor, which the caller then owns. */
 static int take_out(struct link *link, struct link_visits *visits, struct link_visit *visit)
 {
 	_Atomic(struct link_visit *) *from = &visits->first;

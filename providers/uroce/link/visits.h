@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections with other clients of the broker, which makes a socket pair and gives each of the two
- * an end.  A visit is one that the other client has asked for.
+ * Connections to other clients of the broker, which creates a socket pair and passes one end to
+ * each of the two.  A visit is a connection that the other client has requested.
  */
 #ifndef UROCE_LINK_VISITS_H
 #define UROCE_LINK_VISITS_H
@@ -18,19 +18,19 @@ struct link;
 struct link_visit {
 	_Atomic(struct link_visit *) next;
 	int fd;
-	uint32_t slot; /* of the other client, or UROCE_BROKER_NO_SLOT */
+	uint32_t slot; /* slot of the other client, or UROCE_BROKER_NO_SLOT */
 };
 
-/* Visits of one purpose.  Another thread adds to them while one serves them. */
+/* Visits of one purpose.  One thread adds to them while another one serves them. */
 struct link_visits {
-	int epoll_fd; /* readable when a visitor has sent something, or has gone */
+	int epoll_fd; /* readable when another client has sent something or closed its end */
 	_Atomic(struct link_visit *) first;
 };
 
 int link_visits_open(struct link_visits *visits);
-/* Async-signal-safe if the link is abandoned: then only descriptors are closed. */
+/* If abandoned, only closes descriptors and is async-signal-safe. */
 void link_visits_close(struct link_visits *visits, bool abandoned);
-/* A visit from the slot (UROCE_BROKER_NO_SLOT: a tool) begins; fd is taken over. */
+/* Adds a visit from the slot (UROCE_BROKER_NO_SLOT: a tool); takes over fd. */
 void link_visits_add(struct link *link, uint32_t purpose, uint32_t slot, int fd);
 
 #endif
