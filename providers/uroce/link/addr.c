@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "peer_table.h"
 #include "shm.h"
 
 /* Minimum interval between two requests for the socket of a slot, whose owner may have changed */

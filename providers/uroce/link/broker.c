@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "broker/names.h"
-#include "broker_start.h"
 #include "internal.h"
 
 enum {

@@ -124,6 +124,12 @@ int link_broker_begin_gsi(const struct link_broker *broker, bool on, union broke
  */
 int link_broker_request(struct link *link, union broker_message *message, int sent,
 			struct link_descriptors *with);
+/*
+ * broker_start.c: starts uroce-broker, which gets the listener as its descriptor 3.  The broker is
+ * not a child of this process, which gets no SIGCHLD.  Returns 0 or a negative errno, usually with
+ * a message in error.
+ */
+int link_broker_start(int listener, char error[LINK_ERROR_TEXT]);
 /* broker_return.c: claims what the link holds from a new broker, over the connection fd. */
 int link_broker_claim(struct link *link, int fd);
 

@@ -7,7 +7,6 @@
  * no handler of the program runs in them.  They make system calls by syscall(2), since a sanitizer
  * would attribute calls of functions that it intercepts to the caller's thread.
  */
-#include "broker_start.h"
 
 #include <dlfcn.h>
 #include <errno.h>

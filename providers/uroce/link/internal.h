@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 
 #include "broker.h"
+#include "descriptors.h"
 #include "endpoint.h"
 #include "link/link.h"
 #include "visits.h"
@@ -36,24 +37,6 @@
 #endif
 /* Requested size of socket buffers; the kernel grants what net.core.[rw]mem_max allows. */
 #define LINK_SOCKET_BUFFER (4 << 20)
-/* ---- descriptors.c ---- */
-
-/*
- * Creates a socket, close-on-exec and non-blocking.  If the process has no descriptor left, the
- * soft limit of open files is raised by a step.  Returns the descriptor or a negative errno.
- */
-int link_socket(int family, int type);
-/* Sets an integer option by setsockopt(2).  Returns 0 or a negative errno. */
-int link_set_option(int fd, int level, int option, int value);
-/* Raises the soft limit of open files by a step.  Returns -EMFILE if it is at the hard limit. */
-int link_raise_descriptor_limit(void);
-/* Closes *fd unless it is negative, and sets it to -1. */
-void link_close_fd(int *fd);
-/* Prints one line into error (which may be NULL), truncated if it does not fit. */
-__attribute__((format(printf, 2, 3))) void link_explain(char error[LINK_ERROR_TEXT],
-							const char *format, ...);
-/* Returns CLOCK_MONOTONIC in milliseconds. */
-int64_t link_now_ms(void);
 
 /* ---- portowner.c ---- */
 
@@ -128,7 +111,10 @@ struct link_stall {
 	_Atomic uint32_t queued; /* bytes queued at the last check */
 };
 
-/* Hash table of shared peers: peer_table.h */
+/*
+ * Hash table of an address's shared peers.  The key is their transmit socket, destination, hop
+ * limit and traffic class.
+ */
 struct link_peer_table {
 	struct link_peer **bucket;
 	uint32_t buckets; /* a power of two, or 0 */
@@ -197,6 +183,19 @@ struct link_peer {
 	size_t class_bytes;
 	_Alignas(struct cmsghdr) uint8_t class_control[LINK_CLASS_BYTES];
 };
+
+/* ---- peer_table.c ---- */
+
+/* Returns the peer with the same key as *wanted, or NULL. */
+struct link_peer *link_peer_table_find(const struct link_peer_table *table,
+				       const struct link_peer *wanted);
+/* Returns 0 or -ENOMEM. */
+int link_peer_table_add(struct link_peer_table *table, struct link_peer *peer);
+void link_peer_table_remove(struct link_peer_table *table, struct link_peer *peer);
+/* The table must be empty. */
+void link_peer_table_free(struct link_peer_table *table);
+
+/* ---- locks, lists and functions of the data path ---- */
 
 /*
  * An abandoned link takes no locks: other threads, which do not exist in a forked child, may hold

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer_table.h"
 #include "shm.h"
 
 /*
