@@ -29,7 +29,7 @@ static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
 	if (!result)
 		result = link_visits_open(&link->visitors);
 	if (result)
-		link_explain(error, "cannot have an epoll set: %s", strerror(-result));
+		link_explain(error, "cannot create an epoll set: %s", strerror(-result));
 	return result;
 }
 

@@ -45,9 +45,9 @@ int link_check_user(char error[LINK_ERROR_TEXT])
 	if (link_user_is_known(user))
 		return 0;
 	link_explain(error,
-		     "user %u of this user namespace stands for all users that it does not map, so "
-		     "that other users' programs could not be told from one's own: map the user "
-		     "(unshare --map-root-user), or run as another one",
+		     "user %u stands for all users that this user namespace does not map, so other "
+		     "users cannot be distinguished from this one: map the user (unshare "
+		     "--map-root-user), or run as another one",
 		     user);
 	return -EPERM;
 }
