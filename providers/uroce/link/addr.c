@@ -10,7 +10,7 @@
 #include "shm.h"
 
 /* Minimum interval between two requests for the socket of a slot, whose owner may have changed */
-#define LOOK_PAUSE_MS 1000
+#define SLOT_FD_PAUSE_MS 1000
 
 enum {
 	USER_TEXT = 48,
@@ -49,7 +49,7 @@ static void explain_other_user(const struct link_endpoint *endpoint, uint32_t ui
 		     LINK_UDP_PORT, text, user, remedy);
 }
 
-static void explain_foreign(const struct link_endpoint *endpoint, char error[LINK_ERROR_TEXT])
+static void explain_port_in_use(const struct link_endpoint *endpoint, char error[LINK_ERROR_TEXT])
 {
 	char text[LINK_ADDRESS_TEXT];
 	uint32_t uid;
@@ -76,7 +76,7 @@ static void explain_failure(const struct link_endpoint *endpoint, int result,
 
 	link_endpoint_text(endpoint, text);
 	if (result == -EADDRINUSE)
-		explain_foreign(endpoint, error);
+		explain_port_in_use(endpoint, error);
 	else if (result == -ENFILE)
 		link_explain(error,
 			     "uroce-broker has no descriptors left for UDP port %d of %s: raise "
@@ -94,7 +94,7 @@ static void explain_failure(const struct link_endpoint *endpoint, int result,
 			     strerror(-result));
 }
 
-static void publish(struct link *link, struct link_addr *addr)
+static void publish_addr(struct link *link, struct link_addr *addr)
 {
 	struct link_region *region;
 
@@ -110,13 +110,13 @@ static void publish(struct link *link, struct link_addr *addr)
 }
 
 /* Replaces the descriptor but keeps its number, since other threads may use it. */
-static void enter_seen(int *seen, int fd)
+static void store_slot_fd(int *slot_fd, int fd)
 {
-	if (*seen < 0) {
-		__atomic_store_n(seen, fd, __ATOMIC_RELEASE);
+	if (*slot_fd < 0) {
+		__atomic_store_n(slot_fd, fd, __ATOMIC_RELEASE);
 		return;
 	}
-	dup3(fd, *seen, O_CLOEXEC);
+	dup3(fd, *slot_fd, O_CLOEXEC);
 	close(fd);
 }
 
@@ -128,11 +128,11 @@ void link_look(struct link_addr *addr, unsigned int slot)
 	if (slot == link->slot)
 		return;
 	link_mutex_lock(link, &link->open_lock);
-	if (link_now_ms() >= addr->look_again[slot]) {
+	if (link_now_ms() >= addr->next_slot_fd_ms[slot]) {
 		fd = link_broker_look(link, &addr->endpoint, slot);
 		if (fd >= 0)
-			enter_seen(&addr->seen[slot], fd);
-		addr->look_again[slot] = link_now_ms() + LOOK_PAUSE_MS;
+			store_slot_fd(&addr->slot_fd[slot], fd);
+		addr->next_slot_fd_ms[slot] = link_now_ms() + SLOT_FD_PAUSE_MS;
 	}
 	link_mutex_unlock(link, &link->open_lock);
 }
@@ -151,7 +151,7 @@ void link_addr_close_descriptors(struct link_addr *addr)
 			link_close_fd(&channel->fd);
 			link_close_fd(&channel->end);
 		}
-		link_close_fd(&addr->seen[slot]);
+		link_close_fd(&addr->slot_fd[slot]);
 	}
 	link_close_fd(&addr->fd);
 }
@@ -168,16 +168,16 @@ static struct link_addr *new_addr(struct link *link, const struct link_endpoint 
 	addr->endpoint = *endpoint;
 	addr->fd = -1;
 	for (i = 0; i < LINK_SLOTS; i++)
-		addr->seen[i] = -1;
+		addr->slot_fd[i] = -1;
 	return addr;
 }
 
-static int open_new(struct link *link, const struct link_endpoint *endpoint,
-		    struct link_addr **result, char error[LINK_ERROR_TEXT])
+static int open_new_addr(struct link *link, const struct link_endpoint *endpoint,
+			 struct link_addr **result, char error[LINK_ERROR_TEXT])
 {
 	struct link_addr *addr = new_addr(link, endpoint);
 	socklen_t bytes = sizeof(int);
-	int asked = link->receive_buffer, granted = 0, failure;
+	int requested = link->receive_buffer, granted = 0, failure;
 
 	if (!addr) {
 		link_explain(error, "out of memory");
@@ -191,10 +191,10 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 		return failure;
 	}
 	/* The broker has created the socket with a buffer size of its own choice. */
-	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &asked, sizeof(asked));
+	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &requested, sizeof(requested));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
-	publish(link, addr);
+	publish_addr(link, addr);
 	*result = addr;
 	return 0;
 }
@@ -228,7 +228,7 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 	if (addr)
 		*result = addr;
 	else
-		failure = open_new(link, &endpoint, result, error);
+		failure = open_new_addr(link, &endpoint, result, error);
 	link_mutex_unlock(link, &link->open_lock);
 	return failure;
 }

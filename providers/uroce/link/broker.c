@@ -35,16 +35,16 @@ enum {
 	REQUEST_MS = 10000,
 	PING_MS = 500,
 	/* Maximum time after the end of a broker in which timeouts do not count as retries */
-	LOST_MS = 5000,
+	LOST_SETTLE_MS = 5000,
 	/* Time after the return to another broker in which timeouts do not count as retries */
-	SETTLE_MS = 1000,
+	RETURN_SETTLE_MS = 1000,
 	/* First pause between two attempts to return, which doubles each time, and its maximum */
 	RETRY_MS = 100,
 	RETRY_MS_MAX = 2000,
 	/* Pause before link_tend() tries again while another thread holds open_lock */
-	BUSY_MS = 1,
+	RECHECK_MS = 1,
 	/* Minimum interval between two searches that probes cause */
-	DOUBT_PAUSE_MS = 100,
+	PROBE_SEARCH_PAUSE_MS = 100,
 	/* How long a check waits for the broker's reply; no other check starts before. */
 	CHECK_MS = 2000,
 };
@@ -60,7 +60,7 @@ static void pause_ms(const struct link_broker *broker, unsigned int milliseconds
  * Starts a broker at the free name that a search has found.  Also returns 0 if another process has
  * bound that name first: the caller then searches again.
  */
-static int start(const struct names_found *found, char error[LINK_ERROR_TEXT])
+static int start_broker(const struct names_found *found, char error[LINK_ERROR_TEXT])
 {
 	int listener, result;
 
@@ -96,7 +96,7 @@ static int connect_to_broker(const struct link *link, unsigned int *name,
 			return fd;
 		}
 		if (fd >= 0 || fd == -ENOENT)
-			result = start(&found, error);
+			result = start_broker(&found, error);
 		else if (fd != -EAGAIN)
 			result = fd;
 		if (fd >= 0)
@@ -113,13 +113,14 @@ static int connect_to_broker(const struct link *link, unsigned int *name,
  * *message.  The broker with the number silent has not replied before; UROCE_BROKER_NAMES: none.
  * Returns the connection or a negative errno.
  */
-static int greet(struct link *link, union broker_message *message, unsigned int silent,
-		 struct link_descriptors *with, char error[LINK_ERROR_TEXT])
+static int connect_and_hello(struct link *link, union broker_message *message,
+			     unsigned int unresponsive, struct link_descriptors *with,
+			     char error[LINK_ERROR_TEXT])
 {
 	const union broker_message hello = *message;
 	struct link_broker *broker = &link->broker;
 	int64_t until = link_now_ms() + SEARCH_MS;
-	unsigned int name = silent;
+	unsigned int name = unresponsive;
 	int fd, result;
 
 	do {
@@ -135,7 +136,7 @@ static int greet(struct link *link, union broker_message *message, unsigned int 
 		}
 		link_close_fd(&fd);
 		if (result == -ECONNRESET) {
-			name = silent;
+			name = unresponsive;
 			pause_ms(broker, SEARCH_PAUSE_MS);
 		}
 	} while (link_broker_is_lost(result) && link_now_ms() < until);
@@ -147,8 +148,8 @@ void link_broker_init(struct link_broker *broker)
 	*broker = (struct link_broker){
 		.control = -1,
 		.delivery = -1,
-		.timer = -1,
-		.watch = -1,
+		.timer_fd = -1,
+		.epoll_fd = -1,
 		.messages_fd = -1,
 	};
 }
@@ -159,22 +160,22 @@ void link_broker_close(struct link_broker *broker)
 	link_close_fd(&broker->delivery);
 	for (unsigned int i = 0; i < broker->slots; i++)
 		link_close_fd(&broker->slot_lock[i]);
-	link_close_fd(&broker->timer);
-	link_close_fd(&broker->watch);
+	link_close_fd(&broker->timer_fd);
+	link_close_fd(&broker->epoll_fd);
 }
 
 /* Watches the control connection only for its end: who waits for a reply reads it. */
-static int watch(const struct link_broker *broker)
+static int watch_connections(const struct link_broker *broker)
 {
 	struct epoll_event end = { .events = EPOLLRDHUP }, delivery = { .events = EPOLLIN };
 
-	if (epoll_ctl(broker->watch, EPOLL_CTL_ADD, broker->control, &end) ||
-	    epoll_ctl(broker->watch, EPOLL_CTL_ADD, broker->delivery, &delivery))
+	if (epoll_ctl(broker->epoll_fd, EPOLL_CTL_ADD, broker->control, &end) ||
+	    epoll_ctl(broker->epoll_fd, EPOLL_CTL_ADD, broker->delivery, &delivery))
 		return -errno;
 	return 0;
 }
 
-static void explain_greeting(int result, char error[LINK_ERROR_TEXT])
+static void explain_open_failure(int result, char error[LINK_ERROR_TEXT])
 {
 	if (result == -ENOSPC)
 		link_explain(error,
@@ -189,25 +190,25 @@ static void explain_greeting(int result, char error[LINK_ERROR_TEXT])
 }
 
 /* Returns true if error is -EMFILE and the limit of open files has been raised. */
-static bool has_more_descriptors(int error)
+static bool raises_fd_limit(int error)
 {
 	return error == -EMFILE && !link_raise_descriptor_limit();
 }
 
-static int open_watch(struct link_broker *broker)
+static int open_epoll(struct link_broker *broker)
 {
 	struct epoll_event due = { .events = EPOLLIN };
 
 	do {
-		broker->watch = epoll_create1(EPOLL_CLOEXEC);
-	} while (broker->watch < 0 && has_more_descriptors(-errno));
+		broker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	} while (broker->epoll_fd < 0 && raises_fd_limit(-errno));
 	do {
-		broker->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	} while (broker->timer < 0 && has_more_descriptors(-errno));
-	if (broker->watch < 0 || broker->timer < 0 ||
-	    epoll_ctl(broker->watch, EPOLL_CTL_ADD, broker->timer, &due))
+		broker->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	} while (broker->timer_fd < 0 && raises_fd_limit(-errno));
+	if (broker->epoll_fd < 0 || broker->timer_fd < 0 ||
+	    epoll_ctl(broker->epoll_fd, EPOLL_CTL_ADD, broker->timer_fd, &due))
 		return -errno;
-	return watch(broker);
+	return watch_connections(broker);
 }
 
 int link_broker_open(struct link *link, char error[LINK_ERROR_TEXT])
@@ -220,10 +221,10 @@ int link_broker_open(struct link *link, char error[LINK_ERROR_TEXT])
 	do {
 		broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
 		message.hello.role = UROCE_BROKER_WORKER;
-		fd = greet(link, &message, UROCE_BROKER_NAMES, &with, error);
-	} while (has_more_descriptors(fd));
+		fd = connect_and_hello(link, &message, UROCE_BROKER_NAMES, &with, error);
+	} while (raises_fd_limit(fd));
 	if (fd < 0) {
-		explain_greeting(fd, error);
+		explain_open_failure(fd, error);
 		return fd;
 	}
 	broker->control = fd;
@@ -231,39 +232,39 @@ int link_broker_open(struct link *link, char error[LINK_ERROR_TEXT])
 	broker->slot[0] = message.welcome.slot;
 	broker->slot_lock[0] = with.fd[1];
 	broker->slots = 1;
-	return open_watch(broker);
+	return open_epoll(broker);
 }
 
 /* ---- return ---- */
 
-static void unwatch(const struct link_broker *broker)
+static void unwatch_connections(const struct link_broker *broker)
 {
-	epoll_ctl(broker->watch, EPOLL_CTL_DEL, broker->control, NULL);
-	epoll_ctl(broker->watch, EPOLL_CTL_DEL, broker->delivery, NULL);
+	epoll_ctl(broker->epoll_fd, EPOLL_CTL_DEL, broker->control, NULL);
+	epoll_ctl(broker->epoll_fd, EPOLL_CTL_DEL, broker->delivery, NULL);
 }
 
 /*
  * Replaces the connections of the old broker, but keeps their descriptor numbers, which other
  * threads use.
  */
-static void install(struct link *link, int control, int delivery)
+static void replace_connections(struct link *link, int control, int delivery)
 {
 	struct link_broker *broker = &link->broker;
 
-	unwatch(broker);
+	unwatch_connections(broker);
 	/*
 	 * Before the new delivery socket can be read: the new broker may have appointed this client
 	 * already.
 	 */
-	atomic_store(&broker->appointed, false);
+	atomic_store(&broker->is_pinger, false);
 	dup3(control, broker->control, O_CLOEXEC);
 	dup3(delivery, broker->delivery, O_CLOEXEC);
 	link_close_fd(&control);
 	link_close_fd(&delivery);
-	watch(broker);
+	watch_connections(broker);
 }
 
-static int return_once(struct link *link, unsigned int silent)
+static int try_return(struct link *link, unsigned int unresponsive)
 {
 	struct link_broker *broker = &link->broker;
 	union broker_message message;
@@ -275,12 +276,12 @@ static int return_once(struct link *link, unsigned int silent)
 	message.hello.role = UROCE_BROKER_RETURNING;
 	message.hello.slots = broker->slots;
 	memcpy(message.hello.slot, broker->slot, broker->slots * sizeof(broker->slot[0]));
-	fd = greet(link, &message, silent, &with, error);
+	fd = connect_and_hello(link, &message, unresponsive, &with, error);
 	if (fd < 0)
 		return fd;
 	result = link_broker_claim(link, fd);
 	if (!result) {
-		install(link, fd, with.fd[0]);
+		replace_connections(link, fd, with.fd[0]);
 		atomic_fetch_add(&broker->changes, 1);
 		return 0;
 	}
@@ -294,22 +295,22 @@ static int return_to_broker(struct link *link, int error)
 {
 	uint32_t random = 0;
 
-	/* At the first attempt only: without a broker, timeouts must count again after LOST_MS. */
+	/* At the first attempt only: without a broker, timeouts must count again later. */
 	if (!atomic_load(&link->broker.retry_ms))
-		atomic_store(&link->broker.settled_at, link_now_ms() + LOST_MS);
+		atomic_store(&link->broker.settled_at, link_now_ms() + LOST_SETTLE_MS);
 	/* The old broker may still be running, and would take this client for another one. */
 	shutdown(link->broker.control, SHUT_RDWR);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == sizeof(random))
 		pause_ms(&link->broker, random % (RETURN_PAUSE_MS + 1));
 	for (unsigned int tries = 0; tries < RETURN_TRIES && link_broker_is_lost(error); tries++)
-		error = return_once(link,
-				    error == -ETIMEDOUT ? link->broker.name : UROCE_BROKER_NAMES);
+		error = try_return(link,
+				   error == -ETIMEDOUT ? link->broker.name : UROCE_BROKER_NAMES);
 	if (!error)
-		atomic_store(&link->broker.settled_at, link_now_ms() + SETTLE_MS);
+		atomic_store(&link->broker.settled_at, link_now_ms() + RETURN_SETTLE_MS);
 	return error;
 }
 
-static bool has_ended(const struct link_broker *broker)
+static bool broker_has_ended(const struct link_broker *broker)
 {
 	struct pollfd end = { .fd = broker->control, .events = POLLRDHUP };
 
@@ -324,16 +325,16 @@ static void set_timer(const struct link_broker *broker, unsigned int after_ms)
 			      .tv_nsec = (long)(after_ms % 1000) * 1000000 },
 	};
 
-	timerfd_settime(broker->timer, 0, &due, NULL);
+	timerfd_settime(broker->timer_fd, 0, &due, NULL);
 }
 
 void link_broker_watch(struct link_broker *broker, bool on)
 {
-	atomic_store(&broker->appointed, on);
+	atomic_store(&broker->is_pinger, on);
 	set_timer(broker, on ? PING_MS : 0);
 }
 
-static int ping(struct link *link)
+static int ping_broker(struct link *link)
 {
 	struct link_broker *broker = &link->broker;
 	unsigned int changes = atomic_load(&broker->changes);
@@ -344,7 +345,7 @@ static int ping(struct link *link)
 	broker_message_begin(&message, UROCE_BROKER_PING, 0);
 	error = link_broker_request(link, &message, -1, &with);
 	/* The broker works, so timeouts count again. */
-	if (atomic_exchange(&broker->checked, false) && !error &&
+	if (atomic_exchange(&broker->check_pending, false) && !error &&
 	    changes == atomic_load(&broker->changes))
 		atomic_store(&broker->settled_at, 0);
 	return error;
@@ -355,21 +356,21 @@ void link_check_broker(struct link *link)
 	struct link_broker *broker = &link->broker;
 	int64_t now = link_now_ms();
 
-	if (link_is_unsettled(link) || now < atomic_load(&broker->check_again) ||
+	if (link_is_unsettled(link) || now < atomic_load(&broker->next_check_ms) ||
 	    atomic_load(&broker->retry_ms) != 0)
 		return;
-	atomic_store(&broker->check_again, now + CHECK_MS);
+	atomic_store(&broker->next_check_ms, now + CHECK_MS);
 	atomic_store(&broker->settled_at, now + CHECK_MS);
-	atomic_store(&broker->checked, true);
-	set_timer(broker, BUSY_MS);
+	atomic_store(&broker->check_pending, true);
+	set_timer(broker, RECHECK_MS);
 }
 
 /* No broker can be reached or started: schedules the next attempt, with increasing pauses. */
-static void try_later(struct link_broker *broker)
+static void schedule_retry(struct link_broker *broker)
 {
 	unsigned int after_ms = atomic_load(&broker->retry_ms) * 2;
 
-	unwatch(broker);
+	unwatch_connections(broker);
 	if (after_ms == 0)
 		after_ms = RETRY_MS;
 	if (after_ms > RETRY_MS_MAX)
@@ -383,48 +384,48 @@ static void try_later(struct link_broker *broker)
  * it is set again; otherwise the end of the connection keeps the descriptor readable, so this
  * thread sleeps.
  */
-static void wait_for_lock(const struct link_broker *broker, bool due)
+static void delay_until_unlocked(const struct link_broker *broker, bool due)
 {
-	const struct timespec pause = { .tv_nsec = (long)BUSY_MS * 1000000 };
+	const struct timespec pause = { .tv_nsec = (long)RECHECK_MS * 1000000 };
 
 	if (due)
-		set_timer(broker, BUSY_MS);
+		set_timer(broker, RECHECK_MS);
 	else
 		nanosleep(&pause, NULL);
 }
 
-void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg)
+void link_tend(struct link *link, void (*wait_callback)(void *arg), void *arg)
 {
 	struct link_broker *broker = &link->broker;
 	uint64_t expired;
-	bool due = read(broker->timer, &expired, sizeof(expired)) == sizeof(expired);
+	bool due = read(broker->timer_fd, &expired, sizeof(expired)) == sizeof(expired);
 	int error = 0;
 
-	if (!due && !has_ended(broker))
+	if (!due && !broker_has_ended(broker))
 		return;
 	/*
 	 * The holder of the lock may wait for a second, and this thread must receive packets during
 	 * that time.
 	 */
 	if (pthread_mutex_trylock(&link->open_lock)) {
-		wait_for_lock(broker, due);
+		delay_until_unlocked(broker, due);
 		return;
 	}
-	broker->meanwhile = meanwhile;
-	broker->meanwhile_arg = arg;
+	broker->wait_callback = wait_callback;
+	broker->wait_arg = arg;
 	/* The thread that held the lock may have returned to a broker already. */
-	if (has_ended(broker))
+	if (broker_has_ended(broker))
 		error = return_to_broker(link, -ECONNRESET);
-	else if (due && (atomic_load(&broker->appointed) || atomic_load(&broker->checked)))
-		error = ping(link);
+	else if (due && (atomic_load(&broker->is_pinger) || atomic_load(&broker->check_pending)))
+		error = ping_broker(link);
 	if (error) {
-		try_later(broker);
+		schedule_retry(broker);
 	} else {
 		atomic_store(&broker->retry_ms, 0);
-		if (due && atomic_load(&broker->appointed))
+		if (due && atomic_load(&broker->is_pinger))
 			set_timer(broker, PING_MS);
 	}
-	broker->meanwhile = NULL;
+	broker->wait_callback = NULL;
 	pthread_mutex_unlock(&link->open_lock);
 }
 
@@ -453,7 +454,7 @@ int link_broker_request(struct link *link, union broker_message *message, int se
 		*message = wanted;
 		error = link_broker_exchange(&link->broker, link->broker.control, message, sent,
 					     with);
-		if (has_more_descriptors(error)) {
+		if (raises_fd_limit(error)) {
 			error = 0;
 			continue;
 		}
@@ -471,16 +472,16 @@ int link_broker_request(struct link *link, union broker_message *message, int se
  * has replaced this link's broker, which is stopped; the shutdown then makes link_tend() return to
  * the new one.  Anyone can send a probe, so the number of searches is limited.
  */
-static void doubt(struct link *link)
+static void check_for_newer_broker(struct link *link)
 {
 	struct link_broker *broker = &link->broker;
 	int64_t now = link_now_ms();
 	struct names_found found;
 	int fd;
 
-	if (now < broker->doubt_again)
+	if (now < broker->next_search_ms)
 		return;
-	broker->doubt_again = now + DOUBT_PAUSE_MS;
+	broker->next_search_ms = now + PROBE_SEARCH_PAUSE_MS;
 	fd = names_search(link->user, UROCE_BROKER_NAMES, &found);
 	if (fd >= 0 && found.number > broker->name)
 		shutdown(broker->control, SHUT_RDWR);
@@ -494,7 +495,7 @@ void link_broker_probed(struct link *link, const struct link_endpoint *endpoint,
 	union broker_message message;
 
 	if (ntohl(probe->secret) != link->broker.secret) {
-		doubt(link);
+		check_for_newer_broker(link);
 		return;
 	}
 	broker_message_begin(&message, UROCE_BROKER_PROBED, 0);

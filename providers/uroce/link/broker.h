@@ -32,28 +32,28 @@ struct link_broker {
 	uint32_t slot[LINK_SLOTS_MAX];
 	unsigned int slots;
 	/* timerfd: expires when a PING or the next attempt to return is due. */
-	int timer;
-	int watch;	       /* epoll set of control, delivery and timer */
-	atomic_bool appointed; /* the broker wants this client to send PING regularly */
-	atomic_bool checked;   /* link_check_broker() requires a PING */
+	int timer_fd;
+	int epoll_fd;		   /* epoll set of control, delivery and timer */
+	atomic_bool is_pinger;	   /* the broker wants this client to send PING regularly */
+	atomic_bool check_pending; /* link_check_broker() requires a PING */
 	/* Pause before the next attempt to return; 0: the last one succeeded. */
 	atomic_uint retry_ms;
 	atomic_uint changes; /* number of returns to another broker */
 	/* Time at which link_is_unsettled() becomes false, in ms; 0: no broker has ended. */
 	_Atomic(int64_t) settled_at;
-	_Atomic(int64_t) check_again; /* earliest time of the next check, in ms */
-	uint32_t name;		      /* number of the broker's name */
-	uint32_t secret;	      /* secret that the broker's probes carry */
-	uint32_t number;	      /* sequence number of the last request */
+	_Atomic(int64_t) next_check_ms; /* earliest time of the next check, in ms */
+	uint32_t name;			/* number of the broker's name */
+	uint32_t secret;		/* secret that the broker's probes carry */
+	uint32_t number;		/* sequence number of the last request */
 	bool uses_gsi;
 	int messages_fd; /* argument of link_gsi_begin(), owned by its caller; or -1 */
 	uint32_t last_port_id;
 	struct link_port *ports; /* list of bound ports */
 	/* Earliest time of the next search that a probe causes, in ms; receiving thread only. */
-	int64_t doubt_again;
+	int64_t next_search_ms;
 	/* Called once a millisecond while link_tend() waits; NULL while another thread waits. */
-	void (*meanwhile)(void *arg);
-	void *meanwhile_arg;
+	void (*wait_callback)(void *arg);
+	void *wait_arg;
 };
 
 void link_broker_init(struct link_broker *broker);

@@ -41,9 +41,9 @@ void link_broker_wait(const struct link_broker *broker, int fd, short events, in
 	int ready = 0;
 
 	while (left > 0 && !ready) {
-		ready = poll(&wait, 1, broker->meanwhile ? 1 : (int)left);
-		if (broker->meanwhile)
-			broker->meanwhile(broker->meanwhile_arg);
+		ready = poll(&wait, 1, broker->wait_callback ? 1 : (int)left);
+		if (broker->wait_callback)
+			broker->wait_callback(broker->wait_arg);
 		left = until - link_now_ms();
 	}
 }

@@ -44,8 +44,8 @@ int link_further_slot(struct link *link, unsigned int *slot)
 
 /* ---- addresses ---- */
 
-static void begin_address(union broker_message *message, enum uroce_broker_type type,
-			  const struct link_endpoint *endpoint)
+static void init_address_message(union broker_message *message, enum uroce_broker_type type,
+				 const struct link_endpoint *endpoint)
 {
 	broker_message_begin(message, type, 0);
 	message->address.endpoint = link_broker_endpoint(endpoint);
@@ -65,7 +65,7 @@ int link_broker_address(struct link *link, const struct link_endpoint *endpoint,
 	int error;
 
 	for (;;) {
-		begin_address(&message, UROCE_BROKER_ADDRESS, endpoint);
+		init_address_message(&message, UROCE_BROKER_ADDRESS, endpoint);
 		error = link_broker_request(link, &message, -1, &with);
 		*unsteered = message.address.flags & UROCE_BROKER_UNSTEERED;
 		if (error != -EADDRINUSE || link_now_ms() >= until)
@@ -78,12 +78,12 @@ void link_broker_address_end(struct link *link, const struct link_endpoint *endp
 {
 	union broker_message message;
 
-	begin_address(&message, UROCE_BROKER_ADDRESS_END, endpoint);
+	init_address_message(&message, UROCE_BROKER_ADDRESS_END, endpoint);
 	link_broker_send(&link->broker, &message);
 }
 
 /* Returns the one descriptor of the reply, or a negative errno. */
-static int request_descriptor(struct link *link, union broker_message *message)
+static int request_fd(struct link *link, union broker_message *message)
 {
 	struct link_descriptors with;
 	int error = link_broker_request(link, message, -1, &with);
@@ -98,7 +98,7 @@ int link_broker_look(struct link *link, const struct link_endpoint *endpoint, un
 	broker_message_begin(&message, UROCE_BROKER_LOOK, 0);
 	message.look.endpoint = link_broker_endpoint(endpoint);
 	message.look.slot = slot;
-	return request_descriptor(link, &message);
+	return request_fd(link, &message);
 }
 
 int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose)
@@ -108,7 +108,7 @@ int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broke
 	broker_message_begin(&message, UROCE_BROKER_INTRODUCE, 0);
 	message.introduce.slot = slot;
 	message.introduce.purpose = purpose;
-	return request_descriptor(link, &message);
+	return request_fd(link, &message);
 }
 
 /* ---- queue pair 1 ---- */
@@ -145,15 +145,15 @@ void link_gsi_end(struct link *link)
 
 /* ---- ports ---- */
 
-static void begin_port(union broker_message *message, enum uroce_broker_type type,
-		       const struct link_port *port)
+static void init_port_message(union broker_message *message, enum uroce_broker_type type,
+			      const struct link_port *port)
 {
 	broker_message_begin(message, type, 0);
 	message->ports.ports = 1;
 	message->ports.port[0] = port->port;
 }
 
-static void take_name(struct link_port *port, const struct link_port_name *name)
+static void copy_port_name(struct link_port *port, const struct link_port_name *name)
 {
 	memcpy(port->port.endpoint.gid, name->gid, sizeof(name->gid));
 	port->port.endpoint.scope_id = name->scope_id;
@@ -174,10 +174,10 @@ int link_port_bind(struct link *link, struct link_port_name *name, struct link_p
 	if (!port)
 		return -ENOMEM;
 	port->link = link;
-	take_name(port, name);
+	copy_port_name(port, name);
 	link_mutex_lock(link, &link->open_lock);
 	port->port.id = ++link->broker.last_port_id;
-	begin_port(&message, UROCE_BROKER_PORT, port);
+	init_port_message(&message, UROCE_BROKER_PORT, port);
 	error = link_broker_request(link, &message, -1, &with);
 	if (!error) {
 		port->port.port = message.ports.port[0].port;
@@ -206,7 +206,7 @@ int link_port_listen(struct link_port *port)
 		return -EOWNERDEAD;
 	link_mutex_lock(link, &link->open_lock);
 	if (!port->listens) {
-		begin_port(&message, UROCE_BROKER_PORT_LISTEN, port);
+		init_port_message(&message, UROCE_BROKER_PORT_LISTEN, port);
 		error = link_broker_request(link, &message, -1, &with);
 		port->listens = !error;
 	}
@@ -223,7 +223,7 @@ void link_port_end(struct link_port *port)
 	*port->from = port->next;
 	if (port->next)
 		port->next->from = port->from;
-	begin_port(&message, UROCE_BROKER_PORT_END, port);
+	init_port_message(&message, UROCE_BROKER_PORT_END, port);
 	link_broker_send(&link->broker, &message);
 	link_mutex_unlock(link, &link->open_lock);
 	free(port);

@@ -22,7 +22,7 @@ static int claim_addresses(struct link *link, int fd)
 	return link_broker_is_lost(error) ? error : 0;
 }
 
-static int return_ports(struct link *link, int fd)
+static int claim_ports(struct link *link, int fd)
 {
 	const struct link_port *port = link->broker.ports;
 	union broker_message message;
@@ -45,7 +45,7 @@ static int return_ports(struct link *link, int fd)
 	return link_broker_is_lost(error) ? error : 0;
 }
 
-static int return_gsi(struct link *link, int fd)
+static int claim_gsi(struct link *link, int fd)
 {
 	union broker_message message;
 	struct link_descriptors with;
@@ -59,12 +59,12 @@ int link_broker_claim(struct link *link, int fd)
 	int error = claim_addresses(link, fd);
 
 	if (!error)
-		error = return_ports(link, fd);
+		error = claim_ports(link, fd);
 	/*
 	 * Queue pair 1 comes last: the broker cannot route a MAD that arrives before the ports are
 	 * claimed.
 	 */
 	if (!error && link->broker.uses_gsi)
-		error = return_gsi(link, fd);
+		error = claim_gsi(link, fd);
 	return link_broker_is_lost(error) ? error : 0;
 }

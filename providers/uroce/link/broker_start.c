@@ -53,18 +53,18 @@ struct start {
  * Returns true if the broker gets the variable.  LD_PRELOAD is left out, so that no preloaded
  * sanitizer or debugger gets into the broker.
  */
-static bool is_wanted(const char *variable)
+static bool is_passed_on(const char *variable)
 {
 	return strncmp(variable, "UROCE_TEST_", 11) == 0 ||
 	       strncmp(variable, "LD_LIBRARY_PATH=", 16) == 0;
 }
 
-static void choose_environment(struct start *start)
+static void copy_environment(struct start *start)
 {
 	unsigned int count = 0;
 
 	for (char **variable = environ; *variable && count < ENVIRONMENT_MAX; variable++)
-		if (is_wanted(*variable))
+		if (is_passed_on(*variable))
 			start->environment[count++] = *variable;
 }
 
@@ -112,7 +112,7 @@ IN_CHILD static int become_broker(void *arg)
 }
 
 /* Runs in the first child, which ends at once, so that init becomes the parent of the broker. */
-IN_CHILD static int start_second(void *arg)
+IN_CHILD static int start_second_child(void *arg)
 {
 	struct start *start = arg;
 
@@ -123,7 +123,7 @@ IN_CHILD static int start_second(void *arg)
 	return 0;
 }
 
-static int start_first(struct start *start)
+static int start_first_child(struct start *start)
 {
 	sigset_t all, before;
 	int error = 0, status = 0;
@@ -131,7 +131,8 @@ static int start_first(struct start *start)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	first = clone(start_second, start->stacks + STACK_BYTES, CLONE_VM | CLONE_VFORK, start);
+	first = clone(start_second_child, start->stacks + STACK_BYTES, CLONE_VM | CLONE_VFORK,
+		      start);
 	if (first < 0)
 		error = -errno;
 	/* The child ends without SIGCHLD, and only __WCLONE waits for such a child. */
@@ -157,14 +158,14 @@ int link_broker_start(int listener, char error[LINK_ERROR_TEXT])
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (start.stacks == MAP_FAILED)
 		return -errno;
-	choose_environment(&start);
+	copy_environment(&start);
 	result = find_program(&start);
 	snprintf(start.title, sizeof(start.title),
 		 "uroce-broker: for user %u, started by process %d (%s)", geteuid(), getpid(),
 		 program_invocation_short_name);
 	start.arguments[0] = start.title;
 	if (!result)
-		result = start_first(&start);
+		result = start_first_child(&start);
 	if (start.stacks != MAP_FAILED)
 		munmap(start.stacks, 2 * STACK_BYTES);
 	if (result)

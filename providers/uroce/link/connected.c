@@ -26,11 +26,11 @@ enum {
 	 * Minimum start, larger than any position in a burst of an unconnected socket, so that the
 	 * identifications of the two kinds of sockets differ
 	 */
-	LOWEST_START = 256,
-	STARTS = 8,
+	IP_ID_START_MIN = 256,
+	CONNECT_TRIES = 8,
 };
 
-static int set_stamping(int fd, int flags)
+static int set_tx_timestamps(int fd, int flags)
 {
 	return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)) ? -errno : 0;
 }
@@ -48,7 +48,7 @@ static int send_probes(int fd, unsigned int count)
 		.msg_iov = &piece,
 		.msg_iovlen = 1,
 		.msg_control = control,
-		.msg_controllen = link_put_segment(control, count > 1 ? PROBE_BYTES : 0),
+		.msg_controllen = link_put_udp_segment(control, count > 1 ? PROBE_BYTES : 0),
 	};
 
 	if (getsockname(fd, &self.any, &message.msg_namelen))
@@ -60,7 +60,7 @@ static int send_probes(int fd, unsigned int count)
  * Returns the identification of the last datagram sent, read from the error queue, or a negative
  * errno.
  */
-static int read_identification(int fd, unsigned int count)
+static int read_ip_id(int fd, unsigned int count)
 {
 	size_t payload = (size_t)count * PROBE_BYTES;
 	uint8_t packet[LINK_HEADER_MAX + HEADER_BYTES + 2 * PROBE_BYTES];
@@ -85,30 +85,30 @@ static int read_identification(int fd, unsigned int count)
 	return ntohs(header.id);
 }
 
-static int probe(int fd, unsigned int count)
+static int probe_ip_id(int fd, unsigned int count)
 {
 	int error = send_probes(fd, count);
 
-	return error ? error : read_identification(fd, count);
+	return error ? error : read_ip_id(fd, count);
 }
 
 /*
  * Returns the identification of the next datagram; -EPROTO if this kernel does not count by one for
  * each call.
  */
-static int learn(int fd)
+static int learn_next_ip_id(int fd)
 {
 	int first, burst = -EPROTO, last = -EPROTO;
-	int error = set_stamping(fd, SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_SOFTWARE);
+	int error = set_tx_timestamps(fd, SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_SOFTWARE);
 
 	if (error)
 		return error;
-	first = probe(fd, 1);
+	first = probe_ip_id(fd, 1);
 	if (first >= 0)
-		burst = probe(fd, 2);
+		burst = probe_ip_id(fd, 2);
 	if (burst >= 0)
-		last = probe(fd, 1);
-	error = set_stamping(fd, 0);
+		last = probe_ip_id(fd, 1);
+	error = set_tx_timestamps(fd, 0);
 	if (error || last < 0)
 		return error ? error : -EPROTO;
 	if (burst != (uint16_t)(first + 1) || last != (uint16_t)(burst + 1))
@@ -118,19 +118,19 @@ static int learn(int fd)
 
 int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_t dst_bytes)
 {
-	for (int starts = 0; starts < STARTS; starts++) {
-		int next = LOWEST_START;
+	for (int tries = 0; tries < CONNECT_TRIES; tries++) {
+		int next = IP_ID_START_MIN;
 
 		/* Each connect(2) chooses another start. */
 		if (connect(tx->fd, &dst->any, dst_bytes))
 			return -errno;
 		if (dst->any.sa_family == AF_INET)
-			next = learn(tx->fd);
+			next = learn_next_ip_id(tx->fd);
 		if (next < 0)
 			return next;
-		if (next < LOWEST_START)
+		if (next < IP_ID_START_MIN)
 			continue;
-		tx->identification = dst->any.sa_family == AF_INET ? (uint16_t)next : 0;
+		tx->ip_id = dst->any.sa_family == AF_INET ? (uint16_t)next : 0;
 		tx->connected = true;
 		return 0;
 	}
@@ -142,7 +142,7 @@ int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_
  * the default, so that the caller must pass it in a control message.  Changing the default takes a
  * system call, which is only worthwhile for a size that is wanted twice in a row.
  */
-static bool settle(struct link_tx *tx, unsigned int segment)
+static bool set_default_segment(struct link_tx *tx, unsigned int segment)
 {
 	int value = (int)segment;
 
@@ -170,7 +170,7 @@ static __attribute__((noinline)) ssize_t send_message(struct link_tx *tx,
 
 	if (segment != tx->segment) {
 		message.msg_control = control;
-		message.msg_controllen = link_put_segment(control, (uint16_t)segment);
+		message.msg_controllen = link_put_udp_segment(control, (uint16_t)segment);
 	}
 	return syscall(SYS_sendmsg, tx->fd, &message, MSG_DONTWAIT);
 }
@@ -181,15 +181,15 @@ static inline __attribute__((always_inline)) ssize_t send_pieces(struct link_tx 
 								 unsigned int segment)
 {
 	/* sendto(2) takes less time than sendmsg(2). */
-	if (count == 1 && settle(tx, segment))
+	if (count == 1 && set_default_segment(tx, segment))
 		return syscall(SYS_sendto, tx->fd, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT,
 			       NULL, 0);
 	return send_message(tx, pieces, count, segment);
 }
 
 /* Handles a failed send; errno is its error.  Sends again if that can help. */
-static int send_again(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
-		      unsigned int segment)
+static int handle_send_error(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
+			     unsigned int segment)
 {
 	union link_sockaddr dst;
 	socklen_t dst_bytes = sizeof(dst);
@@ -197,16 +197,16 @@ static int send_again(struct link_tx *tx, const struct iovec *pieces, unsigned i
 
 	/* Error of an earlier datagram, sent while no socket was bound to the port. */
 	if (error == ECONNREFUSED && send_pieces(tx, pieces, count, segment) >= 0) {
-		tx->identification++;
+		tx->ip_id++;
 		return 0;
 	}
 	if (error == EAGAIN || error == ENOBUFS)
 		return -error;
 	/* The failed call may have used an identification: determine the next one again. */
 	if (getpeername(tx->fd, &dst.any, &dst_bytes) == 0 && dst.any.sa_family == AF_INET)
-		next = learn(tx->fd);
+		next = learn_next_ip_id(tx->fd);
 	if (next >= 0)
-		tx->identification = (uint16_t)next;
+		tx->ip_id = (uint16_t)next;
 	return -error;
 }
 
@@ -214,7 +214,7 @@ inline int link_tx_send(struct link_tx *tx, const struct iovec *pieces, unsigned
 			unsigned int segment)
 {
 	if (send_pieces(tx, pieces, count, segment) < 0)
-		return send_again(tx, pieces, count, segment);
-	tx->identification++;
+		return handle_send_error(tx, pieces, count, segment);
+	tx->ip_id++;
 	return 0;
 }

@@ -20,16 +20,16 @@ _Static_assert((int)LINK_MISDIRECTED == (int)UROCE_BROKER_MISDIRECTED &&
 
 int link_broker_fd(const struct link *link)
 {
-	return link->broker.watch;
+	return link->broker.epoll_fd;
 }
 
 /* ---- receiving ---- */
 
 /*
  * Returns true if messages of this type come by the delivery socket.  Others may be too large for
- * the buffer of read_one().
+ * the buffer of read_message().
  */
-static bool is_delivered(uint32_t type)
+static bool is_delivery_type(uint32_t type)
 {
 	return type == UROCE_BROKER_DATAGRAM || type == UROCE_BROKER_VISITOR ||
 	       type == UROCE_BROKER_WATCH;
@@ -39,7 +39,7 @@ static bool is_delivered(uint32_t type)
  * Reads a message; the bytes of a datagram go to payload.  Returns 0, -EBADMSG for a message that
  * must be ignored, or another negative errno.
  */
-static int read_one(struct link *link, uint8_t *payload, union broker_message *message)
+static int read_message(struct link *link, uint8_t *payload, union broker_message *message)
 {
 	uint8_t head[sizeof(struct uroce_broker_datagram)] = { 0 };
 	struct iovec pieces[2] = {
@@ -59,7 +59,7 @@ static int read_one(struct link *link, uint8_t *payload, union broker_message *m
 	if (bytes == 0)
 		return -EAGAIN;
 	memcpy(&header, head, sizeof(header));
-	if (is_delivered(header.type) &&
+	if (is_delivery_type(header.type) &&
 	    broker_message_parse(head, (size_t)bytes, message) == BROKER_MESSAGE_OK &&
 	    broker_message_descriptors(message) == with.count) {
 		if (message->header.type == UROCE_BROKER_VISITOR)
@@ -102,7 +102,7 @@ int link_delivery_receive(struct link *link, struct link_batch *batch)
 		return -EOWNERDEAD;
 	assert(batch->buffer_bytes > LINK_MAX_BYTES);
 	for (unsigned int i = 0; i < DELIVERY_BURST; i++) {
-		int error = read_one(link, batch->buffer, &message);
+		int error = read_message(link, batch->buffer, &message);
 
 		if (error == -EBADMSG || error == -EINTR)
 			continue;

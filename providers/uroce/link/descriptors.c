@@ -12,7 +12,7 @@
  * Enough for some addresses and their transmit sockets.  Programs that use select(2) need numbers
  * below 1024.
  */
-#define DESCRIPTOR_STEP 512
+#define FD_LIMIT_STEP 512
 
 int link_set_option(int fd, int level, int option, int value)
 {
@@ -27,8 +27,8 @@ int link_raise_descriptor_limit(void)
 		return -errno;
 	if (limit.rlim_cur >= limit.rlim_max)
 		return -EMFILE;
-	if (limit.rlim_max - limit.rlim_cur > DESCRIPTOR_STEP)
-		limit.rlim_cur += DESCRIPTOR_STEP;
+	if (limit.rlim_max - limit.rlim_cur > FD_LIMIT_STEP)
+		limit.rlim_cur += FD_LIMIT_STEP;
 	else
 		limit.rlim_cur = limit.rlim_max;
 	return setrlimit(RLIMIT_NOFILE, &limit) ? -errno : 0;

@@ -43,7 +43,7 @@ static int join_ipv6(int fd, const struct link_group *group)
 											: 0;
 }
 
-static int set_up(struct link_group *group, int receive_buffer)
+static int open_group_socket(struct link_group *group, int receive_buffer)
 {
 	union link_sockaddr name;
 	socklen_t name_bytes = link_endpoint_to_sockaddr(&group->endpoint, LINK_UDP_PORT, &name);
@@ -70,7 +70,8 @@ static int set_up(struct link_group *group, int receive_buffer)
 	return error;
 }
 
-static void explain(const struct link_group *group, int result, char error[LINK_ERROR_TEXT])
+static void explain_join_failure(const struct link_group *group, int result,
+				 char error[LINK_ERROR_TEXT])
 {
 	char text[LINK_ADDRESS_TEXT];
 
@@ -85,7 +86,7 @@ static void explain(const struct link_group *group, int result, char error[LINK_
 }
 
 /* Caller holds link->lock. */
-static void leave(struct link_group *group)
+static void remove_group(struct link_group *group)
 {
 	_Atomic(struct link_group *) *from = &group->link->groups;
 
@@ -116,12 +117,13 @@ int link_group_open(struct link *link, const uint8_t gid[16], uint32_t interface
 	/* Added to the list first, so that a forked child finds the descriptor. */
 	group->next = link->groups;
 	link->groups = group;
-	failure = link_gid_is_multicast(gid) ? set_up(group, link->receive_buffer) : -EINVAL;
+	failure = link_gid_is_multicast(gid) ? open_group_socket(group, link->receive_buffer)
+					     : -EINVAL;
 	if (failure)
-		leave(group);
+		remove_group(group);
 	link_mutex_unlock(link, &link->lock);
 	if (failure) {
-		explain(group, failure, error);
+		explain_join_failure(group, failure, error);
 		free(group);
 		return failure;
 	}
@@ -135,7 +137,7 @@ void link_group_close(struct link_group *group)
 
 	link_mutex_lock(link, &link->lock);
 	link->closed_overflow += link_socket_drops(group->fd);
-	leave(group);
+	remove_group(group);
 	link_mutex_unlock(link, &link->lock);
 	free(group);
 }

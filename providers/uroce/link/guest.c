@@ -6,8 +6,8 @@
 #include "broker.h"
 #include "broker/names.h"
 
-static int exchange(struct link_guest *guest, union broker_message *message,
-		    struct link_descriptors *with)
+static int exchange_message(struct link_guest *guest, union broker_message *message,
+			    struct link_descriptors *with)
 {
 	struct link_broker broker = { .number = guest->number };
 	int error = link_broker_exchange(&broker, guest->fd, message, -1, with);
@@ -28,7 +28,7 @@ int link_guest_open(struct link_guest *guest)
 		return guest->fd;
 	broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
 	message.hello.role = UROCE_BROKER_GUEST;
-	error = exchange(guest, &message, &with);
+	error = exchange_message(guest, &message, &with);
 	if (error)
 		link_guest_close(guest);
 	return error;
@@ -43,14 +43,15 @@ void link_guest_close(struct link_guest *guest)
  * Stores the next clients, from slot first on, in *result.  Returns their number; 0 at the end or
  * after an error.
  */
-static uint32_t list(struct link_guest *guest, uint32_t first, struct uroce_broker_list *result)
+static uint32_t list_clients(struct link_guest *guest, uint32_t first,
+			     struct uroce_broker_list *result)
 {
 	struct link_descriptors with;
 	union broker_message message;
 
 	broker_message_begin(&message, UROCE_BROKER_LIST, 0);
 	message.list.first = first;
-	if (first >= UROCE_BROKER_SLOTS || exchange(guest, &message, &with))
+	if (first >= UROCE_BROKER_SLOTS || exchange_message(guest, &message, &with))
 		return 0;
 	*result = message.list;
 	return result->clients;
@@ -61,7 +62,7 @@ bool link_guest_each(struct link_guest *guest, bool (*visit)(void *arg, uint32_t
 	struct uroce_broker_list part;
 	uint32_t first = 0, count;
 
-	while ((count = list(guest, first, &part))) {
+	while ((count = list_clients(guest, first, &part))) {
 		for (uint32_t i = 0; i < count; i++)
 			if (visit(arg, part.client[i].slot))
 				return true;
@@ -79,6 +80,6 @@ int link_guest_visit(struct link_guest *guest, uint32_t slot)
 	broker_message_begin(&message, UROCE_BROKER_INTRODUCE, 0);
 	message.introduce.slot = slot;
 	message.introduce.purpose = UROCE_BROKER_STATISTICS;
-	error = exchange(guest, &message, &with);
+	error = exchange_message(guest, &message, &with);
 	return error ? error : with.fd[0];
 }

@@ -98,14 +98,14 @@ struct link_tx {
 	/* True: connected to the one peer that uses it.  False: shared, identification stays 0. */
 	bool connected;
 	/* The rest is used by a connected socket only, under the lock of its peer's user. */
-	uint16_t identification; /* of the next datagram */
-	uint16_t segment;	 /* UDP_SEGMENT option of the socket; 0: none */
+	uint16_t ip_id;	  /* of the next datagram */
+	uint16_t segment; /* UDP_SEGMENT option of the socket; 0: none */
 	/* Last size that a single piece wanted and the option did not have. */
 	uint16_t wanted_segment;
 };
 
 /* State of a check whether another slot's full socket is being read; see udp.c. */
-struct link_stall {
+struct link_rx_stall {
 	/* Time in ms since which the socket is full and has not been read; 0: not full. */
 	_Atomic int64_t since;
 	_Atomic uint32_t queued; /* bytes queued at the last check */
@@ -132,7 +132,7 @@ struct link_addr {
 	 * Sockets of other slots, for checking how full they are; -1: none.  A stored number does
 	 * not change.
 	 */
-	int seen[LINK_SLOTS];
+	int slot_fd[LINK_SLOTS];
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops before this link got the socket */
 	unsigned int tx_count;	/* number of unconnected transmit sockets */
@@ -148,8 +148,8 @@ struct link_addr {
 	/* Earliest time of the next request for a channel, in ms; under open_lock. */
 	int64_t ask_again[LINK_SLOTS];
 	/* Earliest time of the next request for the slot's socket, in ms; under open_lock. */
-	int64_t look_again[LINK_SLOTS];
-	struct link_stall stall[LINK_SLOTS];
+	int64_t next_slot_fd_ms[LINK_SLOTS];
+	struct link_rx_stall rx_stall[LINK_SLOTS];
 };
 
 /* Membership in a multicast group, and the socket that has it */
@@ -163,7 +163,7 @@ struct link_group {
 
 #define LINK_SEGMENT_BYTES CMSG_SPACE(sizeof(uint16_t))
 /* segment.c: writes the UDP_SEGMENT control message of a burst.  Returns LINK_SEGMENT_BYTES. */
-size_t link_put_segment(uint8_t *control, uint16_t bytes);
+size_t link_put_udp_segment(uint8_t *control, uint16_t bytes);
 
 #define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))
 struct link_peer {
@@ -174,7 +174,7 @@ struct link_peer {
 	struct link_endpoint dst;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	bool own; /* has one user, which sends under its own lock */
+	bool exclusive; /* has one user, which sends under its own lock */
 	uint16_t dst_slot;
 	struct link_channel *channel; /* NULL: the peer uses the socket */
 	socklen_t dst_bytes;

@@ -273,7 +273,7 @@ int link_delivery_receive(struct link *link, struct link_batch *batch);
  * it runs the given callback once a millisecond, unless that is NULL, with open_lock held.
  */
 int link_broker_fd(const struct link *link);
-void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg);
+void link_tend(struct link *link, void (*wait_callback)(void *arg), void *arg);
 /* Returns how many times the link has returned to another broker. */
 unsigned int link_broker_changes(const struct link *link);
 /*

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Lock that is held until the process closes the file or exits, in whatever way */
-static const struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+static const struct flock owner_lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 
 int memory_file_make(const char *name, size_t bytes)
 {
@@ -24,7 +24,7 @@ int memory_file_make(const char *name, size_t bytes)
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, seals) ||
-	    fcntl(fd, F_SETLK, &life)) {
+	    fcntl(fd, F_SETLK, &owner_lock)) {
 		int error = -errno;
 
 		close(fd);
@@ -44,7 +44,7 @@ bool memory_file_is(int fd, size_t bytes)
 
 int memory_file_owner_lives(int fd)
 {
-	struct flock found = life;
+	struct flock found = owner_lock;
 
 	if (fcntl(fd, F_GETLK, &found))
 		return -errno;

@@ -15,15 +15,15 @@
 #include "link/internal.h"
 #include "link/neighbour.h"
 
-#define NUD_IS_KNOWN (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+#define NUD_RESOLVED (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
 #define DISCARD_PORT 9
 /* Longer than a second, after which the kernel repeats a solicitation */
-#define MEET_MS 1500
-#define ABSENT_MS 30000
+#define RESOLVE_TIMEOUT_MS 1500
+#define UNRESOLVED_MS 30000
 /* A reply takes about 100 us on a working network. */
-#define FIRST_PAUSE_NS 100000
-#define LONGEST_PAUSE_NS 16000000
+#define FIRST_POLL_NS 100000
+#define POLL_MAX_NS 16000000
 
 static int put_address(struct nl_msg *message, int type, const uint8_t gid[16])
 {
@@ -46,14 +46,14 @@ static void get_address(const void *bytes, int length, uint8_t gid[16])
  * Requests one object; its message is passed to take.  Returns 0 or an error of libnl.  Frees
  * message.
  */
-static int ask(struct nl_msg *message, nl_recvmsg_msg_cb_t take, void *arg)
+static int request_object(struct nl_msg *message, nl_recvmsg_msg_cb_t parse, void *arg)
 {
 	struct nl_sock *sock = nl_socket_alloc();
 	int error = sock ? nl_connect(sock, NETLINK_ROUTE) : -NLE_NOMEM;
 
 	if (!error) {
 		nl_socket_disable_auto_ack(sock);
-		nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, take, arg);
+		nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, parse, arg);
 		error = nl_send_auto(sock, message);
 		error = error < 0 ? error : nl_recvmsgs_default(sock);
 	}
@@ -64,10 +64,10 @@ static int ask(struct nl_msg *message, nl_recvmsg_msg_cb_t take, void *arg)
 
 struct route {
 	struct neighbour next_hop;
-	bool is_sent; /* The route leads to another host, through an interface. */
+	bool is_remote; /* The route leads to another host, through an interface. */
 };
 
-static int take_route(struct nl_msg *message, void *arg)
+static int parse_route(struct nl_msg *message, void *arg)
 {
 	struct nlattr *attributes[RTA_MAX + 1];
 	struct route *route = arg;
@@ -78,7 +78,7 @@ static int take_route(struct nl_msg *message, void *arg)
 		return NL_STOP;
 	if (header->rtm_type != RTN_UNICAST || !attributes[RTA_OIF])
 		return NL_STOP;
-	route->is_sent = true;
+	route->is_remote = true;
 	route->next_hop.interface = nla_get_u32(attributes[RTA_OIF]);
 	if (attributes[RTA_GATEWAY]) {
 		get_address(nla_data(attributes[RTA_GATEWAY]), nla_len(attributes[RTA_GATEWAY]),
@@ -92,7 +92,7 @@ static int take_route(struct nl_msg *message, void *arg)
 	return NL_STOP;
 }
 
-static int take_flags(struct nl_msg *message, void *arg)
+static int parse_flags(struct nl_msg *message, void *arg)
 {
 	const struct ifinfomsg *header = nlmsg_data(nlmsg_hdr(message));
 
@@ -100,7 +100,7 @@ static int take_flags(struct nl_msg *message, void *arg)
 	return NL_STOP;
 }
 
-static bool resolves(uint32_t interface)
+static bool interface_resolves(uint32_t interface)
 {
 	struct ifinfomsg header = { .ifi_index = (int)interface };
 	struct nl_msg *message = nlmsg_alloc_simple(RTM_GETLINK, 0);
@@ -112,7 +112,7 @@ static bool resolves(uint32_t interface)
 		nlmsg_free(message);
 		return false;
 	}
-	return !ask(message, take_flags, &flags) &&
+	return !request_object(message, parse_flags, &flags) &&
 	       !(flags & (IFF_NOARP | IFF_LOOPBACK | IFF_POINTOPOINT));
 }
 
@@ -124,7 +124,7 @@ bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t int
 		.rtm_dst_len = link_gid_is_ipv4(dgid) ? 32 : 128,
 		.rtm_src_len = link_gid_is_ipv4(sgid) ? 32 : 128,
 	};
-	struct route route = { .is_sent = false };
+	struct route route = { .is_remote = false };
 	struct nl_msg *message;
 
 	if (!memcmp(sgid, dgid, 16) || link_gid_is_ipv4(sgid) != link_gid_is_ipv4(dgid))
@@ -139,14 +139,14 @@ bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t int
 		return false;
 	}
 	memcpy(route.next_hop.address, dgid, 16);
-	if (ask(message, take_route, &route) || !route.is_sent ||
-	    !resolves(route.next_hop.interface))
+	if (request_object(message, parse_route, &route) || !route.is_remote ||
+	    !interface_resolves(route.next_hop.interface))
 		return false;
 	*next_hop = route.next_hop;
 	return true;
 }
 
-static int take_state(struct nl_msg *message, void *arg)
+static int parse_state(struct nl_msg *message, void *arg)
 {
 	const struct ndmsg *header = nlmsg_data(nlmsg_hdr(message));
 
@@ -172,10 +172,10 @@ bool neighbour_is_known(const struct neighbour *neighbour)
 		nlmsg_free(message);
 		return true;
 	}
-	error = ask(message, take_state, &state);
+	error = request_object(message, parse_state, &state);
 	if (error == -NLE_OBJ_NOTFOUND)
 		return false;
-	return error || state & NUD_IS_KNOWN;
+	return error || state & NUD_RESOLVED;
 }
 
 void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface)
@@ -203,30 +203,30 @@ void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t inte
  * thousand queue pairs to a host that is off must not take half an hour.
  */
 static struct {
-	atomic_uint_fast64_t name;
+	atomic_uint_fast64_t hash;
 	_Atomic(int64_t) until_ms;
-} absent;
+} unresolved;
 
 /* FNV-1a; a collision only shortens a wait. */
-static uint64_t name_of(const struct neighbour *neighbour)
+static uint64_t hash_neighbour(const struct neighbour *neighbour)
 {
-	uint64_t name = UINT64_C(0xcbf29ce484222325) ^ neighbour->interface;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ neighbour->interface;
 
 	for (size_t i = 0; i < sizeof(neighbour->address); i++)
-		name = (name ^ neighbour->address[i]) * UINT64_C(0x100000001b3);
-	return name;
+		hash = (hash ^ neighbour->address[i]) * UINT64_C(0x100000001b3);
+	return hash;
 }
 
-static bool await(const struct neighbour *neighbour)
+static bool wait_resolved(const struct neighbour *neighbour)
 {
-	const int64_t until = link_now_ms() + MEET_MS;
-	struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
+	const int64_t until = link_now_ms() + RESOLVE_TIMEOUT_MS;
+	struct timespec pause = { .tv_nsec = FIRST_POLL_NS };
 
 	do {
 		nanosleep(&pause, NULL);
 		if (neighbour_is_known(neighbour))
 			return true;
-		if (pause.tv_nsec < LONGEST_PAUSE_NS)
+		if (pause.tv_nsec < POLL_MAX_NS)
 			pause.tv_nsec *= 2;
 	} while (link_now_ms() < until);
 	return false;
@@ -235,17 +235,18 @@ static bool await(const struct neighbour *neighbour)
 bool neighbour_meet(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface)
 {
 	struct neighbour next_hop;
-	uint64_t name;
+	uint64_t hash;
 
 	if (!neighbour_find(sgid, dgid, interface, &next_hop) || neighbour_is_known(&next_hop))
 		return true;
 	neighbour_ask(sgid, dgid, interface);
-	name = name_of(&next_hop);
-	if (atomic_load(&absent.name) == name && link_now_ms() < atomic_load(&absent.until_ms))
+	hash = hash_neighbour(&next_hop);
+	if (atomic_load(&unresolved.hash) == hash &&
+	    link_now_ms() < atomic_load(&unresolved.until_ms))
 		return neighbour_is_known(&next_hop);
-	if (await(&next_hop))
+	if (wait_resolved(&next_hop))
 		return true;
-	atomic_store(&absent.name, name);
-	atomic_store(&absent.until_ms, link_now_ms() + ABSENT_MS);
+	atomic_store(&unresolved.hash, hash);
+	atomic_store(&unresolved.until_ms, link_now_ms() + UNRESOLVED_MS);
 	return false;
 }

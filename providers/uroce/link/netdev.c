@@ -43,10 +43,10 @@ static int errno_of(int nl_error)
 }
 
 /* Number of addresses of each class that keep a place if earlier classes have too many */
-#define KEPT_OF_CLASS 32u
+#define CLASS_ADDRESSES_MIN 32u
 
 /* Returns the class of an address; *gid is set unless that is CLASS_NONE. */
-static enum address_class classify(struct rtnl_addr *addr, uint8_t gid[16])
+static enum address_class classify_address(struct rtnl_addr *addr, uint8_t gid[16])
 {
 	struct nl_addr *local = rtnl_addr_get_local(addr);
 	const uint8_t *bytes;
@@ -97,7 +97,7 @@ static unsigned int find_addresses(struct nl_cache *addrs, struct found *found)
 		struct rtnl_addr *addr = (struct rtnl_addr *)object;
 		struct found *one = &found[count];
 
-		one->class = classify(addr, one->gid);
+		one->class = classify_address(addr, one->gid);
 		if (one->class == CLASS_NONE)
 			continue;
 		one->interface = (uint32_t)rtnl_addr_get_ifindex(addr);
@@ -114,7 +114,7 @@ static unsigned int min(unsigned int a, unsigned int b)
 }
 
 /* Copies the addresses of netdev, in order, to an array with room for all of them. */
-static void take_addresses(struct netdev *netdev, const struct found *found, unsigned int count,
+static void copy_addresses(struct netdev *netdev, const struct found *found, unsigned int count,
 			   uint8_t (*to)[16])
 {
 	unsigned int of_class[CLASS_COUNT] = { 0 }, i = 0, later, places;
@@ -128,7 +128,7 @@ static void take_addresses(struct netdev *netdev, const struct found *found, uns
 	for (class = 0; class < CLASS_COUNT; class ++) {
 		places = NETDEV_MAX_ADDRESSES - netdev->address_count;
 		for (later = (unsigned int)class + 1; later < CLASS_COUNT; later++)
-			places -= min(of_class[later], KEPT_OF_CLASS);
+			places -= min(of_class[later], CLASS_ADDRESSES_MIN);
 		places = min(of_class[class], places);
 		for (unsigned int j = 0; j < places; j++)
 			memcpy(to[netdev->address_count++], found[i + j].gid, 16);
@@ -219,7 +219,7 @@ static struct netdev *make_list(struct nl_cache *links, struct nl_cache *addrs, 
 		if (!rtnl_link_get_name(link))
 			continue;
 		fill_netdev(&list[n], link);
-		take_addresses(&list[n], found, addresses, room);
+		copy_addresses(&list[n], found, addresses, room);
 		room += list[n++].address_count;
 	}
 	free(found);

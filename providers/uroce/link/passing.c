@@ -33,7 +33,7 @@ int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds,
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static void take_descriptors(struct msghdr *message, struct link_descriptors *with)
+static void extract_fds(struct msghdr *message, struct link_descriptors *with)
 {
 	const struct cmsghdr *cmsg = CMSG_FIRSTHDR(message);
 
@@ -58,7 +58,7 @@ ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int fl
 	with->count = 0;
 	if (length < 0)
 		return -errno;
-	take_descriptors(&message, with);
+	extract_fds(&message, with);
 	if (!(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return length;
 	link_close_descriptors(with);

@@ -39,7 +39,7 @@
  * Sends a burst of count datagrams of one byte each from the socket to itself.  Returns the size of
  * the first datagram received, or a negative errno.
  */
-static ssize_t first_of_burst(int fd, union link_sockaddr *self, unsigned int count)
+static ssize_t send_burst_to_self(int fd, union link_sockaddr *self, unsigned int count)
 {
 	_Alignas(struct cmsghdr) uint8_t control[LINK_SEGMENT_BYTES];
 	uint8_t bytes[OLD_MAX_SEGMENTS + 1] = { 0 };
@@ -50,7 +50,7 @@ static ssize_t first_of_burst(int fd, union link_sockaddr *self, unsigned int co
 		.msg_iov = &piece,
 		.msg_iovlen = 1,
 		.msg_control = control,
-		.msg_controllen = link_put_segment(control, 1),
+		.msg_controllen = link_put_udp_segment(control, 1),
 	};
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 	ssize_t first;
@@ -82,7 +82,7 @@ unsigned int link_probe_segments(void)
 		return OLD_MAX_SEGMENTS;
 	self.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (bind(fd, &self.any, self_bytes) == 0 && getsockname(fd, &self.any, &self_bytes) == 0) {
-		ssize_t first = first_of_burst(fd, &self, OLD_MAX_SEGMENTS + 1);
+		ssize_t first = send_burst_to_self(fd, &self, OLD_MAX_SEGMENTS + 1);
 
 		if (first == 1)
 			segments = LINK_MAX_SEGMENTS;
@@ -97,7 +97,7 @@ unsigned int link_probe_segments(void)
  * Nothing reads this socket, so that at most a packet or two should stay in it. (A filter that
  * drops everything would be a further kernel object for each of many sockets.)
  */
-static void refuse_input(int fd)
+static void limit_input(int fd)
 {
 	link_set_option(fd, SOL_SOCKET, SO_RCVBUF, 0);
 }
@@ -166,7 +166,7 @@ static int open_tx(const struct link_endpoint *endpoint, uint16_t port, struct l
 		return error;
 	}
 	link_set_option(fd, SOL_SOCKET, SO_SNDBUF, LINK_SOCKET_BUFFER);
-	refuse_input(fd);
+	limit_input(fd);
 	link_sockaddr_to_gid(&name, gid, &tx->port);
 	tx->fd = fd;
 	return 0;
@@ -190,7 +190,7 @@ static uint16_t next_port(uint16_t port)
 }
 
 /* Returns an existing socket when no more may be opened; the same one for the same port. */
-static struct link_tx *share_tx(struct link_addr *addr, uint16_t port)
+static struct link_tx *choose_shared_tx(struct link_addr *addr, uint16_t port)
 {
 	unsigned int left = addr->tx_count ? port % addr->tx_count : 0;
 	struct link_tx *tx;
@@ -214,7 +214,7 @@ static int get_tx(struct link_addr *addr, uint16_t port, uint8_t traffic_class, 
 		if (*result)
 			break;
 		if (addr->tx_count == LINK_MAX_SOURCE_PORTS) {
-			*result = share_tx(addr, port);
+			*result = choose_shared_tx(addr, port);
 			break;
 		}
 		if (!tx)
@@ -236,11 +236,11 @@ static int get_tx(struct link_addr *addr, uint16_t port, uint8_t traffic_class, 
 	free(tx);
 	/* A shared port is better than an error, for example when no descriptors are left. */
 	if (!*result)
-		*result = share_tx(addr, port);
+		*result = choose_shared_tx(addr, port);
 	return *result ? 0 : error;
 }
 
-static void drop_tx(struct link_addr *addr, struct link_tx *tx)
+static void put_tx(struct link_addr *addr, struct link_tx *tx)
 {
 	_Atomic(struct link_tx *) *from = &addr->txs;
 
@@ -288,7 +288,7 @@ static void set_class_control(struct link_peer *peer)
  * IPv6 does not route a multicast by its source address.  The local address belongs to one
  * interface, so the option may apply to the whole socket.
  */
-static void send_to_interface(const struct link_peer *wanted)
+static void set_multicast_interface(const struct link_peer *wanted)
 {
 	if (wanted->dst_sockaddr.any.sa_family == AF_INET6 && wanted->dst.scope_id &&
 	    link_gid_is_multicast(wanted->dst.gid))
@@ -300,7 +300,7 @@ static void send_to_interface(const struct link_peer *wanted)
  * Returns 0 if the kernel can send the multicast from this address, or -ENETUNREACH.  Loopback
  * interfaces have no route for IPv6 multicasts and drop them silently.
  */
-static int look_for_way(const struct link_addr *addr, const struct link_peer *wanted)
+static int check_multicast_route(const struct link_addr *addr, const struct link_peer *wanted)
 {
 	union link_sockaddr name;
 	socklen_t bytes = link_endpoint_to_sockaddr(&addr->endpoint, 0, &name);
@@ -320,8 +320,8 @@ static int look_for_way(const struct link_addr *addr, const struct link_peer *wa
 }
 
 /* Returns a socket that is connected for *wanted alone, or NULL if that fails for any reason. */
-static struct link_tx *get_connected(struct link_addr *addr, const struct link_peer *wanted,
-				     uint16_t port)
+static struct link_tx *open_connected_tx(struct link_addr *addr, const struct link_peer *wanted,
+					 uint16_t port)
 {
 	struct link_tx *tx;
 
@@ -351,11 +351,11 @@ static struct link_tx *get_connected(struct link_addr *addr, const struct link_p
  * Returns true if the peer should use shared memory.  Queue pairs of the same process could do so
  * as well, but are rare.
  */
-static bool wants_channel(const struct link_peer *peer)
+static bool should_use_shm(const struct link_peer *peer)
 {
 	const struct link *link = peer->addr->link;
 
-	return peer->own && atomic_load(&link->shares_memory) && peer->dst_slot != link->slot;
+	return peer->exclusive && atomic_load(&link->shares_memory) && peer->dst_slot != link->slot;
 }
 
 /*
@@ -373,7 +373,8 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	/* Port 4791 would join the group of receive sockets. */
 	if (*port == 0 || *port == LINK_UDP_PORT)
 		*port = PORT_FIRST;
-	wanted->tx = wanted->own && !wanted->channel ? get_connected(addr, wanted, *port) : NULL;
+	wanted->tx = wanted->exclusive && !wanted->channel ? open_connected_tx(addr, wanted, *port)
+							   : NULL;
 	if (!wanted->tx)
 		error = get_tx(addr, *port, wanted->traffic_class, wanted->hop_limit, &wanted->tx);
 	if (error) {
@@ -381,8 +382,8 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 		return error;
 	}
 	*port = wanted->tx->port;
-	send_to_interface(wanted);
-	*result = wanted->own ? NULL : link_peer_table_find(&addr->peers, wanted);
+	set_multicast_interface(wanted);
+	*result = wanted->exclusive ? NULL : link_peer_table_find(&addr->peers, wanted);
 	if (*result) {
 		(*result)->refs++;
 		free(peer);
@@ -391,10 +392,10 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	wanted->tx->refs++;
 	set_class_control(wanted);
 	*peer = *wanted;
-	if (!peer->own)
+	if (!peer->exclusive)
 		error = link_peer_table_add(&addr->peers, peer);
 	if (error) {
-		drop_tx(addr, peer->tx);
+		put_tx(addr, peer->tx);
 		free(peer);
 		return error;
 	}
@@ -422,15 +423,15 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 	wanted->dst_bytes =
 		link_endpoint_to_sockaddr(&wanted->dst, LINK_UDP_PORT, &wanted->dst_sockaddr);
 	if (link_gid_is_multicast(dst)) {
-		error = look_for_way(addr, wanted);
+		error = check_multicast_route(addr, wanted);
 		if (error)
 			return error;
 	}
-	wanted->own = wanted->own && link_endpoint_equal(&wanted->dst, &addr->endpoint);
-	if (wants_channel(wanted))
+	wanted->exclusive = wanted->exclusive && link_endpoint_equal(&wanted->dst, &addr->endpoint);
+	if (should_use_shm(wanted))
 		wanted->channel = link_channel_open(addr, wanted->dst_slot);
 	/* For link_peer_has_room(). */
-	if (wanted->own && !wanted->channel)
+	if (wanted->exclusive && !wanted->channel)
 		link_look(addr, wanted->dst_slot);
 	link_mutex_lock(link, &link->lock);
 	error = get_peer(addr, wanted, src_port, result);
@@ -461,7 +462,7 @@ int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t s
 		.addr = addr,
 		.dst = { .scope_id = scope_id },
 		.traffic_class = traffic_class,
-		.own = true,
+		.exclusive = true,
 		.dst_slot = (uint16_t)(dst_qpn >> LINK_SLOT_SHIFT),
 	};
 
@@ -496,9 +497,9 @@ void link_peer_close(struct link_peer *peer)
 
 	link_mutex_lock(link, &link->lock);
 	if (--peer->refs == 0) {
-		if (!peer->own)
+		if (!peer->exclusive)
 			link_peer_table_remove(&addr->peers, peer);
-		drop_tx(addr, peer->tx);
+		put_tx(addr, peer->tx);
 		if (peer->channel)
 			link_channel_put(peer->channel);
 		free(peer);

@@ -7,7 +7,7 @@
 
 #define FIRST_BUCKETS 64
 
-static uint32_t mix(uint64_t hash, uint64_t value)
+static uint32_t mix_hash(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
 	return (uint32_t)(hash >> 32);
@@ -20,13 +20,13 @@ static struct link_peer **bucket_of(const struct link_peer_table *table,
 	uint32_t hash;
 
 	memcpy(half, peer->dst.gid, sizeof(half));
-	hash = mix(mix(half[0], half[1]), peer->dst.scope_id);
-	hash = mix(hash, (uintptr_t)peer->tx);
-	hash = mix(hash, (uint64_t)peer->hop_limit << 8 | peer->traffic_class);
+	hash = mix_hash(mix_hash(half[0], half[1]), peer->dst.scope_id);
+	hash = mix_hash(hash, (uintptr_t)peer->tx);
+	hash = mix_hash(hash, (uint64_t)peer->hop_limit << 8 | peer->traffic_class);
 	return &table->bucket[hash & (table->buckets - 1)];
 }
 
-static bool is_same(const struct link_peer *a, const struct link_peer *b)
+static bool has_same_key(const struct link_peer *a, const struct link_peer *b)
 {
 	return a->tx == b->tx && a->hop_limit == b->hop_limit &&
 	       a->traffic_class == b->traffic_class && link_endpoint_equal(&a->dst, &b->dst);
@@ -37,12 +37,12 @@ struct link_peer *link_peer_table_find(const struct link_peer_table *table,
 {
 	struct link_peer *peer = table->buckets ? *bucket_of(table, wanted) : NULL;
 
-	while (peer && !is_same(peer, wanted))
+	while (peer && !has_same_key(peer, wanted))
 		peer = peer->next;
 	return peer;
 }
 
-static void enter(struct link_peer_table *table, struct link_peer *peer)
+static void insert_peer(struct link_peer_table *table, struct link_peer *peer)
 {
 	struct link_peer **bucket = bucket_of(table, peer);
 
@@ -50,7 +50,7 @@ static void enter(struct link_peer_table *table, struct link_peer *peer)
 	*bucket = peer;
 }
 
-static int grow(struct link_peer_table *table)
+static int grow_table(struct link_peer_table *table)
 {
 	uint32_t buckets = table->buckets ? 2 * table->buckets : FIRST_BUCKETS;
 	struct link_peer_table old = *table;
@@ -66,7 +66,7 @@ static int grow(struct link_peer_table *table)
 			struct link_peer *peer = old.bucket[i];
 
 			old.bucket[i] = peer->next;
-			enter(table, peer);
+			insert_peer(table, peer);
 		}
 	}
 	free(old.bucket);
@@ -76,9 +76,9 @@ static int grow(struct link_peer_table *table)
 int link_peer_table_add(struct link_peer_table *table, struct link_peer *peer)
 {
 	/* Without memory for more buckets only the chains become longer. */
-	if (table->count >= table->buckets && grow(table) && !table->buckets)
+	if (table->count >= table->buckets && grow_table(table) && !table->buckets)
 		return -ENOMEM;
-	enter(table, peer);
+	insert_peer(table, peer);
 	table->count++;
 	return 0;
 }

@@ -36,7 +36,7 @@ static bool parse_address(const char *hex, uint8_t gid[16])
  * Returns true if a socket bound to gid blocks the port of the endpoint.  A wildcard socket does;
  * one on :: blocks IPv4 as well.
  */
-static bool is_in_the_way(const struct link_endpoint *endpoint, const uint8_t gid[16])
+static bool blocks_port(const struct link_endpoint *endpoint, const uint8_t gid[16])
 {
 	if (memcmp(endpoint->gid, gid, 16) == 0)
 		return true;
@@ -63,7 +63,7 @@ static bool search_table(const char *path, const struct link_endpoint *endpoint,
 			continue;
 		if (local_port != port || !parse_address(local, gid))
 			continue;
-		if (is_in_the_way(endpoint, gid)) {
+		if (blocks_port(endpoint, gid)) {
 			*uid = owner;
 			found = true;
 		}

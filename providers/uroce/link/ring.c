@@ -19,25 +19,25 @@ _Static_assert(__atomic_always_lock_free(sizeof(__u64), NULL), "positions need a
  * At multiples of this position the writer of a short frame checks whether the frame can go to the
  * start.
  */
-#define STRETCH UINT64_C(65536)
-#define SHORT_FRAME UINT64_C(4096)
+#define RESTART_INTERVAL UINT64_C(65536)
+#define SHORT_FRAME_MAX UINT64_C(4096)
 #define CACHE_LINE 64
 
 /*
  * The positions shared by two processes are plain integers, hence the compiler's builtins and not
  * <stdatomic.h>.
  */
-static uint64_t look(const __u64 *position)
+static uint64_t load_position(const __u64 *position)
 {
 	return __atomic_load_n(position, __ATOMIC_ACQUIRE);
 }
 
-static void tell(__u64 *position, uint64_t value)
+static void store_position(__u64 *position, uint64_t value)
 {
 	__atomic_store_n(position, value, __ATOMIC_RELEASE);
 }
 
-static uint64_t space_of(uint64_t bytes)
+static uint64_t frame_space(uint64_t bytes)
 {
 	uint64_t whole = sizeof(struct uroce_abi_frame) + bytes;
 
@@ -45,7 +45,7 @@ static uint64_t space_of(uint64_t bytes)
 }
 
 /* Returns true if the two positions can belong to one ring. */
-static bool fits(uint64_t written, uint64_t read)
+static bool positions_fit(uint64_t written, uint64_t read)
 {
 	return written - read <= UROCE_ABI_RING_BYTES &&
 	       (written | read) % UROCE_ABI_RING_ALIGN == 0;
@@ -56,7 +56,7 @@ void link_ring_open_writer(struct link_ring_writer *ring, struct uroce_abi_ring 
 {
 	ring->shared = shared;
 	ring->data = data;
-	ring->written = look(&shared->written);
+	ring->written = load_position(&shared->written);
 	/* As if the ring were full, so that the first frame reads and checks both positions. */
 	ring->read_seen = ring->written - UROCE_ABI_RING_BYTES;
 }
@@ -66,27 +66,28 @@ void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring 
 {
 	ring->shared = shared;
 	ring->data = data;
-	ring->read = look(&shared->read);
+	ring->read = load_position(&shared->read);
 	ring->written_seen = ring->read;
 	ring->frame_bytes = 0;
 }
 
-static enum link_ring_result await_space(struct link_ring_writer *ring, uint64_t space)
+static enum link_ring_result check_space(struct link_ring_writer *ring, uint64_t space)
 {
 	uint64_t read;
 
-	if (fits(ring->written + space, ring->read_seen))
+	if (positions_fit(ring->written + space, ring->read_seen))
 		return LINK_RING_OK;
-	read = look(&ring->shared->read);
-	if (!fits(ring->written, read))
+	read = load_position(&ring->shared->read);
+	if (!positions_fit(ring->written, read))
 		return LINK_RING_BROKEN;
 	ring->read_seen = read;
-	return fits(ring->written + space, ring->read_seen) ? LINK_RING_OK : LINK_RING_FULL;
+	return positions_fit(ring->written + space, ring->read_seen) ? LINK_RING_OK
+								     : LINK_RING_FULL;
 }
 
-static bool is_empty(struct link_ring_writer *ring)
+static bool reader_has_caught_up(struct link_ring_writer *ring)
 {
-	uint64_t read = look(&ring->shared->read);
+	uint64_t read = load_position(&ring->shared->read);
 
 	if (read != ring->written)
 		return false;
@@ -100,22 +101,23 @@ static bool is_empty(struct link_ring_writer *ring)
  * uses few pages of the ring.  Long frames would lack the room that is left out until the reader
  * has passed it.
  */
-static uint64_t skipped_by(struct link_ring_writer *ring, uint64_t space)
+static uint64_t skipped_bytes(struct link_ring_writer *ring, uint64_t space)
 {
 	uint64_t at = ring->written % UROCE_ABI_RING_BYTES, to_end = UROCE_ABI_RING_BYTES - at;
 
 	if (space > to_end)
 		return to_end;
-	if (space > SHORT_FRAME || space > at || at / STRETCH == (at + space - 1) / STRETCH)
+	if (space > SHORT_FRAME_MAX || space > at ||
+	    at / RESTART_INTERVAL == (at + space - 1) / RESTART_INTERVAL)
 		return 0;
-	return is_empty(ring) ? to_end : 0;
+	return reader_has_caught_up(ring) ? to_end : 0;
 }
 
 bool link_ring_has_room(struct link_ring_writer *ring, uint32_t bytes)
 {
-	uint64_t space = space_of(bytes);
+	uint64_t space = frame_space(bytes);
 
-	return await_space(ring, skipped_by(ring, space) + space) == LINK_RING_OK;
+	return check_space(ring, skipped_bytes(ring, space) + space) == LINK_RING_OK;
 }
 
 enum link_ring_result link_ring_write(struct link_ring_writer *ring,
@@ -123,9 +125,9 @@ enum link_ring_result link_ring_write(struct link_ring_writer *ring,
 				      const struct iovec *pieces, unsigned int count)
 {
 	static const struct uroce_abi_frame skip;
-	uint64_t at = ring->written % UROCE_ABI_RING_BYTES, space = space_of(frame->bytes);
-	uint64_t skipped = skipped_by(ring, space);
-	enum link_ring_result result = await_space(ring, skipped + space);
+	uint64_t at = ring->written % UROCE_ABI_RING_BYTES, space = frame_space(frame->bytes);
+	uint64_t skipped = skipped_bytes(ring, space);
+	enum link_ring_result result = check_space(ring, skipped + space);
 	uint8_t *out;
 
 	if (result != LINK_RING_OK)
@@ -142,7 +144,7 @@ enum link_ring_result link_ring_write(struct link_ring_writer *ring,
 		out += pieces[i].iov_len;
 	}
 	ring->written += skipped + space;
-	tell(&ring->shared->written, ring->written);
+	store_position(&ring->shared->written, ring->written);
 	return LINK_RING_OK;
 }
 
@@ -150,7 +152,7 @@ enum link_ring_result link_ring_write(struct link_ring_writer *ring,
  * Prefetches the next frame, so that a short frame is in the cache when its position becomes
  * visible.
  */
-static inline void fetch_ahead(const struct link_ring_reader *ring)
+static inline void prefetch_frame(const struct link_ring_reader *ring)
 {
 	const uint8_t *next = ring->data + ring->read % UROCE_ABI_RING_BYTES;
 
@@ -165,9 +167,9 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 
 	for (;;) {
 		if (ring->read == ring->written_seen) {
-			fetch_ahead(ring);
-			written = look(&ring->shared->written);
-			if (!fits(written, ring->read))
+			prefetch_frame(ring);
+			written = load_position(&ring->shared->written);
+			if (!positions_fit(written, ring->read))
 				return LINK_RING_BROKEN;
 			ring->written_seen = written;
 		}
@@ -188,9 +190,9 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 		 * released.
 		 */
 		ring->read += to_end;
-		tell(&ring->shared->read, ring->read);
+		store_position(&ring->shared->read, ring->read);
 	}
-	space = space_of(frame->bytes);
+	space = frame_space(frame->bytes);
 	if (frame->bytes > LINK_MAX_BYTES || space > to_end ||
 	    space > ring->written_seen - ring->read)
 		return LINK_RING_BROKEN;
@@ -201,25 +203,26 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 
 bool link_ring_has_more(const struct link_ring_reader *ring)
 {
-	uint64_t written = look(&ring->shared->written), read = look(&ring->shared->read);
+	uint64_t written = load_position(&ring->shared->written),
+		 read = load_position(&ring->shared->read);
 
-	return written != read && fits(written, read);
+	return written != read && positions_fit(written, read);
 }
 
 void link_ring_give_up(struct link_ring_reader *ring)
 {
-	tell(&ring->shared->read, NO_POSITION);
+	store_position(&ring->shared->read, NO_POSITION);
 }
 
 bool link_ring_is_given_up(const struct link_ring_writer *ring)
 {
-	return !fits(ring->written, look(&ring->shared->read));
+	return !positions_fit(ring->written, load_position(&ring->shared->read));
 }
 
 void link_ring_renew(struct link_ring_reader *ring)
 {
-	tell(&ring->shared->written, 0);
-	tell(&ring->shared->read, 0);
+	store_position(&ring->shared->written, 0);
+	store_position(&ring->shared->read, 0);
 	link_ring_open_reader(ring, ring->shared, ring->data);
 }
 
@@ -227,5 +230,5 @@ void link_ring_release(struct link_ring_reader *ring)
 {
 	ring->read += ring->frame_bytes;
 	ring->frame_bytes = 0;
-	tell(&ring->shared->read, ring->read);
+	store_position(&ring->shared->read, ring->read);
 }

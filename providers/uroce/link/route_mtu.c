@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-static bool name_both(int fd, const struct link_peer *peer)
+static bool bind_and_connect(int fd, const struct link_peer *peer)
 {
 	union link_sockaddr own;
 	socklen_t bytes = link_endpoint_to_sockaddr(&peer->addr->endpoint, 0, &own);
@@ -18,7 +18,7 @@ static bool name_both(int fd, const struct link_peer *peer)
 	       connect(fd, &peer->dst_sockaddr.any, peer->dst_bytes) == 0;
 }
 
-static uint32_t ask_kernel(const struct link_peer *peer)
+static uint32_t query_kernel(const struct link_peer *peer)
 {
 	bool ipv4 = peer->dst_sockaddr.any.sa_family == AF_INET;
 	int fd = link_socket(peer->dst_sockaddr.any.sa_family, SOCK_DGRAM), mtu = 0;
@@ -26,8 +26,8 @@ static uint32_t ask_kernel(const struct link_peer *peer)
 
 	if (fd < 0)
 		return 0;
-	if (!name_both(fd, peer) || getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
-					       ipv4 ? IP_MTU : IPV6_MTU, &mtu, &bytes))
+	if (!bind_and_connect(fd, peer) || getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+						      ipv4 ? IP_MTU : IPV6_MTU, &mtu, &bytes))
 		mtu = 0;
 	link_close_fd(&fd);
 	return mtu > 0 ? (uint32_t)mtu : 0;
@@ -37,7 +37,7 @@ static uint32_t ask_kernel(const struct link_peer *peer)
 static __thread struct {
 	struct link_endpoint src, dst;
 	uint32_t mtu;
-	int64_t asked_ms; /* 0: no result yet */
+	int64_t queried_ms; /* 0: no result yet */
 } last;
 
 uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms)
@@ -46,13 +46,13 @@ uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms)
 
 	if (peer->channel)
 		return 0;
-	if (!last.asked_ms || now - last.asked_ms >= max_age_ms ||
+	if (!last.queried_ms || now - last.queried_ms >= max_age_ms ||
 	    !link_endpoint_equal(&last.src, &peer->addr->endpoint) ||
 	    !link_endpoint_equal(&last.dst, &peer->dst)) {
-		last.mtu = ask_kernel(peer);
+		last.mtu = query_kernel(peer);
 		last.src = peer->addr->endpoint;
 		last.dst = peer->dst;
-		last.asked_ms = now;
+		last.queried_ms = now;
 	}
 	return last.mtu;
 }

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-size_t link_put_segment(uint8_t *control, uint16_t bytes)
+size_t link_put_udp_segment(uint8_t *control, uint16_t bytes)
 {
 	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
 

@@ -27,7 +27,7 @@ static inline size_t link_region_ring_offset(unsigned int slot)
 
 /* A set of slots that one thread iterates over while others change it */
 struct link_slot_set {
-	atomic_uint_fast64_t some; /* bit i: word i is not 0, or was not 0 before */
+	atomic_uint_fast64_t nonzero_words; /* bit i: word i is not 0, or was not 0 before */
 	atomic_uint_fast64_t word[LINK_SLOTS / 64];
 };
 
@@ -68,14 +68,14 @@ struct link_region {
 	uint8_t *memory;
 	struct uroce_abi_region *shared;
 	struct link_slot_set slots; /* slots that may write */
-	atomic_uint vain_looks;	    /* consecutive checks of the socket that found nothing */
+	atomic_uint empty_polls;    /* consecutive checks of the socket that found nothing */
 	/* Twice the number of times that the owner has announced a sleep. */
 	atomic_uint_fast32_t sleeps;
 	/* The rest is used by the receiving thread only. */
 	struct link_ring_reader ring[LINK_SLOTS];
 	unsigned int next; /* slot to check first */
-	unsigned int looks_left_out;
-	unsigned int frames;
+	unsigned int skipped_polls;
+	unsigned int frames_since_poll;
 };
 
 /* ---- shm_region.c ---- */

@@ -25,14 +25,14 @@ enum {
 	 * regarded as stopped or dead: frames are then lost, as with a full socket, and timeouts of
 	 * the transport detect it.
 	 */
-	READER_PATIENCE_MS = 100,
+	READER_TIMEOUT_MS = 100,
 	/* Timeout of a request for a channel; only on a busy host a process needs this long. */
-	ANSWER_PATIENCE_MS = 100,
+	REPLY_TIMEOUT_MS = 100,
 	/* Pause before a process that has not replied, or has refused, is asked again */
-	ASK_PAUSE_MS = 1000,
+	REQUEST_PAUSE_MS = 1000,
 };
 
-static bool is_alive(struct link_channel *channel)
+static bool reader_is_alive(struct link_channel *channel)
 {
 	bool broken;
 
@@ -109,14 +109,14 @@ static bool is_reply(const struct link_addr *addr, const struct uroce_abi_shm *r
 }
 
 /* Waits for the region of the process at the other end.  Returns it or -1. */
-static int await_region(const struct link_addr *addr, int end)
+static int receive_region(const struct link_addr *addr, int end)
 {
 	struct pollfd wait = { .fd = end, .events = POLLIN };
 	struct uroce_abi_shm reply;
 	ssize_t bytes;
 	int region;
 
-	if (poll(&wait, 1, ANSWER_PATIENCE_MS) <= 0)
+	if (poll(&wait, 1, REPLY_TIMEOUT_MS) <= 0)
 		return -1;
 	bytes = link_receive_with_fd(end, &reply, sizeof(reply), MSG_DONTWAIT, &region);
 	if (!is_reply(addr, &reply, bytes, region))
@@ -128,7 +128,7 @@ static int await_region(const struct link_addr *addr, int end)
  * Requests a channel from the process of the slot.  Returns NULL on failure.  Caller holds
  * open_lock.
  */
-static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int slot)
+static struct link_channel *request_channel(struct link_addr *addr, unsigned int slot)
 {
 	struct link *link = addr->link;
 	struct uroce_abi_shm request = {
@@ -141,7 +141,7 @@ static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int
 
 	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
 	if (end >= 0 && !link_send_with_fds(end, &request, sizeof(request), NULL, 0))
-		region = await_region(addr, end);
+		region = receive_region(addr, end);
 	if (region >= 0)
 		channel = new_channel(link, slot, region);
 	if (channel) {
@@ -151,7 +151,7 @@ static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int
 	link_close_fd(&region);
 	if (end >= 0)
 		link_close_fd(&end);
-	addr->ask_again[slot] = link_now_ms() + ASK_PAUSE_MS;
+	addr->ask_again[slot] = link_now_ms() + REQUEST_PAUSE_MS;
 	return NULL;
 }
 
@@ -159,7 +159,7 @@ static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int
  * Replaces the channel of the slot; what is still sent by the old one is lost.  Caller holds the
  * lock.
  */
-static void install(struct link_addr *addr, struct link_channel *channel)
+static void install_channel(struct link_addr *addr, struct link_channel *channel)
 {
 	struct link_channel *old = addr->channel[channel->slot];
 
@@ -179,11 +179,11 @@ struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot
 	link_mutex_lock(link, &link->open_lock);
 	/* No other thread changes it without open_lock. */
 	channel = addr->channel[slot];
-	if (!channel || !is_alive(channel)) {
-		fresh = link_now_ms() < addr->ask_again[slot] ? NULL : ask_for_channel(addr, slot);
+	if (!channel || !reader_is_alive(channel)) {
+		fresh = link_now_ms() < addr->ask_again[slot] ? NULL : request_channel(addr, slot);
 		link_mutex_lock(link, &link->lock);
 		if (fresh)
-			install(addr, fresh);
+			install_channel(addr, fresh);
 		link_mutex_unlock(link, &link->lock);
 		channel = fresh;
 	}
@@ -199,7 +199,7 @@ struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot
  * Called when the ring is full.  Returns -EAGAIN, or 0 if the reader has made no progress for so
  * long that frames are dropped.
  */
-static int hold_back(struct link_channel *channel)
+static int apply_backpressure(struct link_channel *channel)
 {
 	int64_t now = link_now_ms();
 
@@ -207,7 +207,7 @@ static int hold_back(struct link_channel *channel)
 		channel->full_since = now;
 		channel->full_read = channel->ring.read_seen;
 	}
-	return now - channel->full_since < READER_PATIENCE_MS ? -EAGAIN : 0;
+	return now - channel->full_since < READER_TIMEOUT_MS ? -EAGAIN : 0;
 }
 
 bool link_channel_is_full(struct link_channel *channel)
@@ -222,7 +222,7 @@ bool link_channel_is_full(struct link_channel *channel)
 	 * streams.
 	 */
 	full = !channel->broken && !link_ring_has_room(&channel->ring, 2 * LINK_MAX_BYTES) &&
-	       hold_back(channel) != 0;
+	       apply_backpressure(channel) != 0;
 	pthread_mutex_unlock(&channel->lock);
 	return full;
 }
@@ -283,7 +283,7 @@ int link_channel_send(struct link_channel *channel, uint16_t src_port, const str
 		atomic_fetch_add_explicit(&channel->link->memory_sent, 1, memory_order_relaxed);
 		break;
 	case LINK_RING_FULL:
-		error = hold_back(channel);
+		error = apply_backpressure(channel);
 		break;
 	case LINK_RING_EMPTY:
 	case LINK_RING_BROKEN:

@@ -17,21 +17,21 @@
 enum {
 	/*
 	 * Checking the socket takes longer than checking the rings, and once there are channels
-	 * most datagrams come by the rings.  So after VAIN_LOOKS consecutive checks of the socket
-	 * that found nothing, it is checked only every LOOK_INTERVAL-th time; a datagram then waits
-	 * for 4 us at most.
+	 * most datagrams come by the rings.  So after EMPTY_POLLS_MAX consecutive checks of the
+	 * socket that found nothing, it is checked only every SOCKET_POLL_INTERVAL-th time; a
+	 * datagram then waits for 4 us at most.
 	 */
-	VAIN_LOOKS = 64,
-	LOOK_INTERVAL = 64,
+	EMPTY_POLLS_MAX = 64,
+	SOCKET_POLL_INTERVAL = 64,
 	/* Maximum number of frames from rings between two checks of the socket */
-	FRAMES_BETWEEN_LOOKS = 31,
+	SHM_FRAMES_MAX = 31,
 };
 
 /*
  * Announces that the owner sleeps: writers ring the doorbell from now on.  The number differs each
  * time, so that a slow writer cannot cancel a later announcement.
  */
-static void say_asleep(struct link_region *region)
+static void announce_sleep(struct link_region *region)
 {
 	uint32_t sleeps = atomic_fetch_add_explicit(&region->sleeps, 2, memory_order_relaxed);
 
@@ -83,7 +83,7 @@ struct link_region *link_region_find(struct link *link, const struct link_endpoi
 	return region;
 }
 
-static bool has_too_many(const struct link *link)
+static bool has_max_regions(const struct link *link)
 {
 	const struct link_region *region;
 	unsigned int count = 0;
@@ -97,7 +97,7 @@ void link_region_attach(struct link_region *region, struct link_addr *addr)
 {
 	if (atomic_load_explicit(&addr->region, memory_order_relaxed) == region)
 		return;
-	say_asleep(region);
+	announce_sleep(region);
 	atomic_store_explicit(&addr->region, region, memory_order_release);
 }
 
@@ -111,7 +111,7 @@ static struct link_region *get_region(struct link *link, const struct link_endpo
 	struct link_region *region = link_region_find(link, endpoint);
 	struct link_addr *addr = link_addr_find(link, endpoint);
 
-	if (!region && !has_too_many(link)) {
+	if (!region && !has_max_regions(link)) {
 		region = new_region(link, endpoint);
 		if (!region)
 			return NULL;
@@ -196,8 +196,8 @@ static bool take_frame(struct link_region *region, unsigned int slot, struct lin
 }
 
 /* Takes a frame of the slots from first to last - 1, in this order.  Returns 0 or -EAGAIN. */
-static int take_from(struct link_region *region, unsigned int first, unsigned int last,
-		     struct link_batch *batch)
+static int take_from_slots(struct link_region *region, unsigned int first, unsigned int last,
+			   struct link_batch *batch)
 {
 	unsigned int slot = link_slot_set_next(&region->slots, first);
 
@@ -205,7 +205,7 @@ static int take_from(struct link_region *region, unsigned int first, unsigned in
 		if (!take_frame(region, slot, batch))
 			continue;
 		region->next = (slot + 1) % LINK_SLOTS;
-		region->frames++;
+		region->frames_since_poll++;
 		return 0;
 	}
 	return -EAGAIN;
@@ -215,34 +215,34 @@ int link_region_receive(struct link_region *region, struct link_batch *batch)
 {
 	unsigned int next = region->next;
 
-	if (!take_from(region, next, LINK_SLOTS, batch))
+	if (!take_from_slots(region, next, LINK_SLOTS, batch))
 		return 0;
-	return take_from(region, 0, next, batch);
+	return take_from_slots(region, 0, next, batch);
 }
 
 bool link_region_is_next(struct link_region *region)
 {
-	return region->frames < FRAMES_BETWEEN_LOOKS;
+	return region->frames_since_poll < SHM_FRAMES_MAX;
 }
 
 bool link_region_wants_look(struct link_region *region)
 {
-	if (atomic_load_explicit(&region->vain_looks, memory_order_relaxed) >= VAIN_LOOKS &&
-	    ++region->looks_left_out < LOOK_INTERVAL)
+	if (atomic_load_explicit(&region->empty_polls, memory_order_relaxed) >= EMPTY_POLLS_MAX &&
+	    ++region->skipped_polls < SOCKET_POLL_INTERVAL)
 		return false;
-	region->looks_left_out = 0;
+	region->skipped_polls = 0;
 	return true;
 }
 
 void link_region_looked(struct link_region *region, bool found)
 {
-	unsigned int vain = atomic_load_explicit(&region->vain_looks, memory_order_relaxed);
+	unsigned int polls = atomic_load_explicit(&region->empty_polls, memory_order_relaxed);
 
-	region->frames = 0;
+	region->frames_since_poll = 0;
 	if (found)
-		atomic_store_explicit(&region->vain_looks, 0, memory_order_relaxed);
-	else if (vain < VAIN_LOOKS)
-		atomic_store_explicit(&region->vain_looks, vain + 1, memory_order_relaxed);
+		atomic_store_explicit(&region->empty_polls, 0, memory_order_relaxed);
+	else if (polls < EMPTY_POLLS_MAX)
+		atomic_store_explicit(&region->empty_polls, polls + 1, memory_order_relaxed);
 }
 
 void link_release(const struct link_batch *batch)
@@ -262,7 +262,7 @@ bool link_addr_await(struct link_addr *addr)
 	 * Pairs with ring_doorbell(), which is called after a write and checks whether the owner
 	 * sleeps.
 	 */
-	say_asleep(region);
+	announce_sleep(region);
 	atomic_thread_fence(memory_order_seq_cst);
 	slot = link_slot_set_next(&region->slots, 0);
 	for (; slot < LINK_SLOTS; slot = link_slot_set_next(&region->slots, slot + 1)) {
@@ -280,5 +280,5 @@ void link_addr_awake(struct link_addr *addr)
 		return;
 	__atomic_store_n(&region->shared->waiting, 0, __ATOMIC_RELAXED);
 	/* The socket may have woken the thread: check it every time again. */
-	atomic_store_explicit(&region->vain_looks, 0, memory_order_relaxed);
+	atomic_store_explicit(&region->empty_polls, 0, memory_order_relaxed);
 }

@@ -32,7 +32,7 @@ enum {
 	 * A receiver on a busy host may wait for a processor for a few hundred milliseconds;
 	 * datagrams sent to it in that time should not be lost.
 	 */
-	RECEIVER_PATIENCE_MS = 1000,
+	RECEIVER_TIMEOUT_MS = 1000,
 };
 
 static size_t total_bytes(const struct iovec *pieces, unsigned int count)
@@ -46,8 +46,9 @@ static size_t total_bytes(const struct iovec *pieces, unsigned int count)
 }
 
 /* Sends by a socket that other peers use as well. */
-static __attribute__((noinline)) int send_to(struct link_peer *peer, const struct iovec *pieces,
-					     unsigned int count, unsigned int segment)
+static __attribute__((noinline)) int send_unconnected(struct link_peer *peer,
+						      const struct iovec *pieces,
+						      unsigned int count, unsigned int segment)
 {
 	struct msghdr message = {
 		.msg_name = &peer->dst_sockaddr,
@@ -66,7 +67,7 @@ static __attribute__((noinline)) int send_to(struct link_peer *peer, const struc
 		message.msg_control = control;
 		message.msg_controllen =
 			peer->class_bytes +
-			link_put_segment(control + peer->class_bytes, (uint16_t)segment);
+			link_put_udp_segment(control + peer->class_bytes, (uint16_t)segment);
 	}
 	return syscall(SYS_sendmsg, peer->tx->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
@@ -84,12 +85,12 @@ inline int link_send(struct link_peer *peer, const struct iovec *pieces, unsigne
 		segment = 0;
 	if (peer->tx->connected)
 		return link_tx_send(peer->tx, pieces, count, segment);
-	return send_to(peer, pieces, count, segment);
+	return send_unconnected(peer, pieces, count, segment);
 }
 
 uint16_t link_peer_identification(const struct link_peer *peer)
 {
-	return peer->channel ? 0 : peer->tx->identification;
+	return peer->channel ? 0 : peer->tx->ip_id;
 }
 
 static unsigned int control_value(const struct cmsghdr *cmsg)
@@ -163,8 +164,8 @@ inline int link_receive_from(struct link *link, int fd, struct link_batch *batch
  * Returns true if the datagram is a probe, by which the broker finds out whose socket has an index
  * in the group.  Replies to it.
  */
-static __attribute__((noinline)) bool is_probe(struct link_addr *addr,
-					       const struct link_batch *batch)
+static __attribute__((noinline)) bool handle_probe(struct link_addr *addr,
+						   const struct link_batch *batch)
 {
 	struct uroce_broker_probe probe;
 
@@ -179,11 +180,12 @@ static __attribute__((noinline)) bool is_probe(struct link_addr *addr,
  * Receives from the socket.  Returns -EAGAIN after a probe, although the socket may still be
  * readable, so that other sockets are read first.
  */
-static inline int receive_one(struct link_addr *addr, struct link_batch *batch)
+static inline int receive_from_socket(struct link_addr *addr, struct link_batch *batch)
 {
 	int error = link_receive_from(addr->link, addr->fd, batch);
 
-	if (!error && batch->bytes == sizeof(struct uroce_broker_probe) && is_probe(addr, batch))
+	if (!error && batch->bytes == sizeof(struct uroce_broker_probe) &&
+	    handle_probe(addr, batch))
 		return -EAGAIN;
 	return error;
 }
@@ -202,7 +204,7 @@ static int receive_both(struct link_addr *addr, struct link_region *region,
 		return 0;
 	if (rings_next && !link_region_wants_look(region))
 		return -EAGAIN;
-	error = receive_one(addr, batch);
+	error = receive_from_socket(addr, batch);
 	link_region_looked(region, !error);
 	return rings_next || error != -EAGAIN ? error : link_region_receive(region, batch);
 }
@@ -213,7 +215,7 @@ inline int link_receive(struct link_addr *addr, struct link_batch *batch)
 
 	batch->addr = addr;
 	batch->ring = NULL;
-	return region ? receive_both(addr, region, batch) : receive_one(addr, batch);
+	return region ? receive_both(addr, region, batch) : receive_from_socket(addr, batch);
 }
 
 bool link_addr_has_memory(const struct link_addr *addr)
@@ -247,7 +249,7 @@ void link_addr_want_class(struct link_addr *addr)
  * Reads SO_MEMINFO at least up to index wanted.  Returns false on failure; qemu-user returns a
  * single value, 0.
  */
-static bool read_memory(int fd, uint32_t info[SK_MEMINFO_VARS], unsigned int wanted)
+static bool read_meminfo(int fd, uint32_t info[SK_MEMINFO_VARS], unsigned int wanted)
 {
 	socklen_t bytes = SK_MEMINFO_VARS * sizeof(info[0]);
 
@@ -260,47 +262,48 @@ uint32_t link_socket_drops(int fd)
 {
 	uint32_t info[SK_MEMINFO_VARS];
 
-	return read_memory(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
+	return read_meminfo(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
 /* The owner has read if fewer bytes are queued than before. */
-static void note_queued(struct link_stall *stall, uint32_t queued)
+static void update_queued(struct link_rx_stall *rx_stall, uint32_t queued)
 {
-	if (queued < atomic_load_explicit(&stall->queued, memory_order_relaxed))
-		atomic_store_explicit(&stall->since, 0, memory_order_relaxed);
-	atomic_store_explicit(&stall->queued, queued, memory_order_relaxed);
+	if (queued < atomic_load_explicit(&rx_stall->queued, memory_order_relaxed))
+		atomic_store_explicit(&rx_stall->since, 0, memory_order_relaxed);
+	atomic_store_explicit(&rx_stall->queued, queued, memory_order_relaxed);
 }
 
 /*
  * Called when the socket has no room.  Returns true if the owner has read nothing for
- * RECEIVER_PATIENCE_MS since the socket was first found full; short bursts may have found room in
+ * RECEIVER_TIMEOUT_MS since the socket was first found full; short bursts may have found room in
  * that time.
  */
-static bool is_deserted(struct link_stall *stall)
+static bool is_stalled(struct link_rx_stall *rx_stall)
 {
-	int64_t since = atomic_load_explicit(&stall->since, memory_order_relaxed);
+	int64_t since = atomic_load_explicit(&rx_stall->since, memory_order_relaxed);
 	int64_t now = link_now_ms();
 
 	if (since)
-		return now - since >= RECEIVER_PATIENCE_MS;
-	atomic_store_explicit(&stall->since, now, memory_order_relaxed);
+		return now - since >= RECEIVER_TIMEOUT_MS;
+	atomic_store_explicit(&rx_stall->since, now, memory_order_relaxed);
 	return false;
 }
 
 bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_t bytes)
 {
 	struct link_addr *addr = peer->addr;
-	struct link_stall *stall;
+	struct link_rx_stall *rx_stall;
 	uint32_t info[SK_MEMINFO_VARS];
 
 	/* A full ring blocks the sender by itself. */
 	if (peer->channel)
 		return true;
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
-	    !read_memory(__atomic_load_n(&addr->seen[slot], __ATOMIC_ACQUIRE), info,
-			 SK_MEMINFO_RCVBUF))
+	    !read_meminfo(__atomic_load_n(&addr->slot_fd[slot], __ATOMIC_ACQUIRE), info,
+			  SK_MEMINFO_RCVBUF))
 		return true;
-	stall = &addr->stall[slot];
-	note_queued(stall, info[SK_MEMINFO_RMEM_ALLOC]);
-	return info[SK_MEMINFO_RMEM_ALLOC] + bytes <= info[SK_MEMINFO_RCVBUF] || is_deserted(stall);
+	rx_stall = &addr->rx_stall[slot];
+	update_queued(rx_stall, info[SK_MEMINFO_RMEM_ALLOC]);
+	return info[SK_MEMINFO_RMEM_ALLOC] + bytes <= info[SK_MEMINFO_RCVBUF] ||
+	       is_stalled(rx_stall);
 }

@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-static bool all_users_are_mapped(void)
+static bool all_uids_are_mapped(void)
 {
 	unsigned long inside, outside, count, sum = 0;
 	FILE *map = fopen("/proc/self/uid_map", "re");
@@ -20,7 +20,7 @@ static bool all_users_are_mapped(void)
 	return sum >= UINT32_MAX;
 }
 
-static uid_t overflow_user(void)
+static uid_t overflow_uid(void)
 {
 	unsigned int user = 65534;
 	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
@@ -35,7 +35,7 @@ static uid_t overflow_user(void)
 
 bool link_user_is_known(uid_t user)
 {
-	return user != overflow_user() || all_users_are_mapped();
+	return user != overflow_uid() || all_uids_are_mapped();
 }
 
 int link_check_user(char error[LINK_ERROR_TEXT])
