@@ -37,16 +37,16 @@ static void explain_other_user(const struct link_endpoint *endpoint, uint32_t ui
 {
 	char text[LINK_ADDRESS_TEXT], remedy[REMEDY_TEXT], user[USER_TEXT];
 
-	link_endpoint_text(endpoint, text);
+	link_endpoint_print(endpoint, text);
 	explain_remedy(endpoint, remedy);
-	if (link_user_is_known(uid))
+	if (link_uid_is_mapped(uid))
 		snprintf(user, sizeof(user), "user %u%s", uid, uid ? "" : " (or by kernel rxe)");
 	else
 		snprintf(user, sizeof(user), "another user");
-	link_explain(error,
-		     "UDP port %d of %s is in use by %s: one user per address; %s, stop that "
-		     "user's programs or use another address",
-		     LINK_UDP_PORT, text, user, remedy);
+	link_set_error(error,
+		       "UDP port %d of %s is in use by %s: one user per address; %s, stop that "
+		       "user's programs or use another address",
+		       LINK_UDP_PORT, text, user, remedy);
 }
 
 static void explain_port_in_use(const struct link_endpoint *endpoint, char error[LINK_ERROR_TEXT])
@@ -54,19 +54,19 @@ static void explain_port_in_use(const struct link_endpoint *endpoint, char error
 	char text[LINK_ADDRESS_TEXT];
 	uint32_t uid;
 
-	link_endpoint_text(endpoint, text);
-	if (!link_port_owner(endpoint, LINK_UDP_PORT, &uid))
-		link_explain(error,
-			     "UDP port %d of %s is in use by another program; stop it or use "
-			     "another address",
-			     LINK_UDP_PORT, text);
+	link_endpoint_print(endpoint, text);
+	if (!link_udp_port_owner(endpoint, LINK_UDP_PORT, &uid))
+		link_set_error(error,
+			       "UDP port %d of %s is in use by another program; stop it or use "
+			       "another address",
+			       LINK_UDP_PORT, text);
 	else if (uid != geteuid())
 		explain_other_user(endpoint, uid, error);
 	else
-		link_explain(error,
-			     "UDP port %d of %s is in use by a program that is not uroce or of "
-			     "another version; stop it or use another address",
-			     LINK_UDP_PORT, text);
+		link_set_error(error,
+			       "UDP port %d of %s is in use by a program that is not uroce or of "
+			       "another version; stop it or use another address",
+			       LINK_UDP_PORT, text);
 }
 
 static void explain_failure(const struct link_endpoint *endpoint, int result,
@@ -74,24 +74,25 @@ static void explain_failure(const struct link_endpoint *endpoint, int result,
 {
 	char text[LINK_ADDRESS_TEXT];
 
-	link_endpoint_text(endpoint, text);
+	link_endpoint_print(endpoint, text);
 	if (result == -EADDRINUSE)
 		explain_port_in_use(endpoint, error);
 	else if (result == -ENFILE)
-		link_explain(error,
-			     "uroce-broker has no descriptors left for UDP port %d of %s: raise "
-			     "the hard limit of open files (ulimit -Hn) and start it again",
-			     LINK_UDP_PORT, text);
+		link_set_error(error,
+			       "uroce-broker has no descriptors left for UDP port %d of %s: raise "
+			       "the hard limit of open files (ulimit -Hn) and start it again",
+			       LINK_UDP_PORT, text);
 	else if (result == -EMFILE)
-		link_explain(error,
-			     "no descriptors left for UDP port %d of %s: raise the limit of open "
-			     "files (ulimit -n)",
-			     LINK_UDP_PORT, text);
+		link_set_error(error,
+			       "no descriptors left for UDP port %d of %s: raise the limit of open "
+			       "files (ulimit -n)",
+			       LINK_UDP_PORT, text);
 	else if (result == -EADDRNOTAVAIL)
-		link_explain(error, "%s is not an address of this host (or not yet usable)", text);
+		link_set_error(error, "%s is not an address of this host (or not yet usable)",
+			       text);
 	else
-		link_explain(error, "cannot bind UDP port %d of %s: %s", LINK_UDP_PORT, text,
-			     strerror(-result));
+		link_set_error(error, "cannot bind UDP port %d of %s: %s", LINK_UDP_PORT, text,
+			       strerror(-result));
 }
 
 static void publish_addr(struct link *link, struct link_addr *addr)
@@ -120,7 +121,7 @@ static void store_slot_fd(int *slot_fd, int fd)
 	close(fd);
 }
 
-void link_look(struct link_addr *addr, unsigned int slot)
+void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot)
 {
 	struct link *link = addr->link;
 	int fd;
@@ -129,7 +130,7 @@ void link_look(struct link_addr *addr, unsigned int slot)
 		return;
 	link_mutex_lock(link, &link->open_lock);
 	if (link_now_ms() >= addr->next_slot_fd_ms[slot]) {
-		fd = link_broker_look(link, &addr->endpoint, slot);
+		fd = link_broker_slot_fd(link, &addr->endpoint, slot);
 		if (fd >= 0)
 			store_slot_fd(&addr->slot_fd[slot], fd);
 		addr->next_slot_fd_ms[slot] = link_now_ms() + SLOT_FD_PAUSE_MS;
@@ -137,7 +138,7 @@ void link_look(struct link_addr *addr, unsigned int slot)
 	link_mutex_unlock(link, &link->open_lock);
 }
 
-void link_addr_close_descriptors(struct link_addr *addr)
+void link_addr_close_fds(struct link_addr *addr)
 {
 	struct link_tx *tx;
 	struct link_channel *channel;
@@ -180,7 +181,7 @@ static int open_new_addr(struct link *link, const struct link_endpoint *endpoint
 	int requested = link->receive_buffer, granted = 0, failure;
 
 	if (!addr) {
-		link_explain(error, "out of memory");
+		link_set_error(error, "out of memory");
 		return -ENOMEM;
 	}
 	addr->fd = link_broker_address(link, endpoint, &addr->unsteered);
@@ -207,18 +208,18 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 	int failure = 0;
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed)) {
-		link_explain(error, "the adapter was opened before fork(); open it again");
+		link_set_error(error, "the adapter was opened before fork(); open it again");
 		return -EOWNERDEAD;
 	}
 	/* Sockets of specific addresses would hide a wildcard socket: never mix them. */
 	if (link_endpoint_is_unspecified(gid) || link_gid_is_multicast(gid)) {
 		char text[LINK_ADDRESS_TEXT];
 
-		link_endpoint_text(&endpoint, text);
-		link_explain(error, "%s is not an address of one interface", text);
+		link_endpoint_print(&endpoint, text);
+		link_set_error(error, "%s is not an address of one interface", text);
 		return -EINVAL;
 	}
-	link_explain(error, "%s", "");
+	link_set_error(error, "%s", "");
 	link_mutex_lock(link, &link->open_lock);
 	link_mutex_lock(link, &link->lock);
 	addr = link_addr_find(link, &endpoint);
@@ -254,7 +255,7 @@ void link_addr_close(struct link_addr *addr)
 	last = --addr->refs == 0;
 	if (last) {
 		link->closed_overflow += link_socket_drops(addr->fd) - addr->overflow_base;
-		link_addr_close_descriptors(addr);
+		link_addr_close_fds(addr);
 		link_broker_address_end(link, &addr->endpoint);
 		while (*from != addr)
 			from = &(*from)->next;

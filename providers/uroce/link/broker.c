@@ -65,8 +65,8 @@ static int start_broker(const struct names_found *found, char error[LINK_ERROR_T
 	int listener, result;
 
 	if (found->free == UROCE_BROKER_NAMES) {
-		link_explain(error, "all %u names of uroce-broker are taken by other users",
-			     UROCE_BROKER_NAMES);
+		link_set_error(error, "all %u names of uroce-broker are taken by other users",
+			       UROCE_BROKER_NAMES);
 		return -EADDRINUSE;
 	}
 	listener = names_listen(found->free);
@@ -178,21 +178,23 @@ static int watch_connections(const struct link_broker *broker)
 static void explain_open_failure(int result, char error[LINK_ERROR_TEXT])
 {
 	if (result == -ENOSPC)
-		link_explain(error,
-			     "all %u queue pair number slots of this network namespace are taken: "
-			     "end one of the programs that use uroce",
-			     UROCE_BROKER_SLOTS);
+		link_set_error(
+			error,
+			"all %u queue pair number slots of this network namespace are taken: "
+			"end one of the programs that use uroce",
+			UROCE_BROKER_SLOTS);
 	else if (result == -EMFILE)
-		link_explain(error, "no descriptors left for uroce-broker: raise the limit of open "
-				    "files (ulimit -n)");
+		link_set_error(error,
+			       "no descriptors left for uroce-broker: raise the limit of open "
+			       "files (ulimit -n)");
 	else if (error && !error[0])
-		link_explain(error, "cannot reach uroce-broker: %s", strerror(-result));
+		link_set_error(error, "cannot reach uroce-broker: %s", strerror(-result));
 }
 
 /* Returns true if error is -EMFILE and the limit of open files has been raised. */
 static bool raises_fd_limit(int error)
 {
-	return error == -EMFILE && !link_raise_descriptor_limit();
+	return error == -EMFILE && !link_raise_fd_limit();
 }
 
 static int open_epoll(struct link_broker *broker)
@@ -279,7 +281,7 @@ static int try_return(struct link *link, unsigned int unresponsive)
 	fd = connect_and_hello(link, &message, unresponsive, &with, error);
 	if (fd < 0)
 		return fd;
-	result = link_broker_claim(link, fd);
+	result = link_broker_claim_all(link, fd);
 	if (!result) {
 		replace_connections(link, fd, with.fd[0]);
 		atomic_fetch_add(&broker->changes, 1);
@@ -328,7 +330,7 @@ static void set_timer(const struct link_broker *broker, unsigned int after_ms)
 	timerfd_settime(broker->timer_fd, 0, &due, NULL);
 }
 
-void link_broker_watch(struct link_broker *broker, bool on)
+void link_broker_set_pinger(struct link_broker *broker, bool on)
 {
 	atomic_store(&broker->is_pinger, on);
 	set_timer(broker, on ? PING_MS : 0);
@@ -489,8 +491,8 @@ static void check_for_newer_broker(struct link *link)
 		link_close_fd(&fd);
 }
 
-void link_broker_probed(struct link *link, const struct link_endpoint *endpoint,
-			const struct uroce_broker_probe *probe)
+void link_broker_reply_probe(struct link *link, const struct link_endpoint *endpoint,
+			     const struct uroce_broker_probe *probe)
 {
 	union broker_message message;
 

@@ -77,7 +77,7 @@ void link_broker_address_end(struct link *link, const struct link_endpoint *endp
  * Returns a duplicate of the socket that the slot has on the endpoint, only for reading its
  * SO_MEMINFO, or a negative errno.
  */
-int link_broker_look(struct link *link, const struct link_endpoint *endpoint, unsigned int slot);
+int link_broker_slot_fd(struct link *link, const struct link_endpoint *endpoint, unsigned int slot);
 
 /*
  * Returns one end of a new socket pair whose other end the broker passes to the client of the slot,
@@ -117,7 +117,8 @@ void link_broker_send(const struct link_broker *broker, const union broker_messa
 bool link_broker_is_lost(int error);
 struct uroce_broker_endpoint link_broker_endpoint(const struct link_endpoint *endpoint);
 /* Writes a GSI message.  Returns the descriptor to send with it, or -1. */
-int link_broker_begin_gsi(const struct link_broker *broker, bool on, union broker_message *message);
+int link_broker_init_gsi_message(const struct link_broker *broker, bool on,
+				 union broker_message *message);
 /*
  * broker.c: link_broker_exchange() over the link's connection.  If the broker is lost, the link
  * returns to another one and repeats the request there.
@@ -131,13 +132,13 @@ int link_broker_request(struct link *link, union broker_message *message, int se
  */
 int link_broker_start(int listener, char error[LINK_ERROR_TEXT]);
 /* broker_return.c: claims what the link holds from a new broker, over the connection fd. */
-int link_broker_claim(struct link *link, int fd);
+int link_broker_claim_all(struct link *link, int fd);
 
 /* Starts or stops sending PING regularly, as the broker demands.  Any thread; takes no lock. */
-void link_broker_watch(struct link_broker *broker, bool on);
+void link_broker_set_pinger(struct link_broker *broker, bool on);
 
 /* Replies to a probe.  Called only by the receiving thread; never blocks.  Caller holds no lock. */
-void link_broker_probed(struct link *link, const struct link_endpoint *endpoint,
-			const struct uroce_broker_probe *probe);
+void link_broker_reply_probe(struct link *link, const struct link_endpoint *endpoint,
+			     const struct uroce_broker_probe *probe);
 
 #endif

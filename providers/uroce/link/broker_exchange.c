@@ -126,7 +126,8 @@ struct uroce_broker_endpoint link_broker_endpoint(const struct link_endpoint *en
 	return result;
 }
 
-int link_broker_begin_gsi(const struct link_broker *broker, bool on, union broker_message *message)
+int link_broker_init_gsi_message(const struct link_broker *broker, bool on,
+				 union broker_message *message)
 {
 	bool with_file = on && broker->messages_fd >= 0;
 

@@ -91,7 +91,7 @@ static int request_fd(struct link *link, union broker_message *message)
 	return error ? error : with.fd[0];
 }
 
-int link_broker_look(struct link *link, const struct link_endpoint *endpoint, unsigned int slot)
+int link_broker_slot_fd(struct link *link, const struct link_endpoint *endpoint, unsigned int slot)
 {
 	union broker_message message;
 
@@ -117,7 +117,7 @@ static int switch_gsi(struct link *link, bool on)
 {
 	union broker_message message;
 	struct link_descriptors with;
-	int fd = link_broker_begin_gsi(&link->broker, on, &message);
+	int fd = link_broker_init_gsi_message(&link->broker, on, &message);
 
 	return link_broker_request(link, &message, fd, &with);
 }

@@ -49,12 +49,12 @@ static int claim_gsi(struct link *link, int fd)
 {
 	union broker_message message;
 	struct link_descriptors with;
-	int messages_fd = link_broker_begin_gsi(&link->broker, true, &message);
+	int messages_fd = link_broker_init_gsi_message(&link->broker, true, &message);
 
 	return link_broker_exchange(&link->broker, fd, &message, messages_fd, &with);
 }
 
-int link_broker_claim(struct link *link, int fd)
+int link_broker_claim_all(struct link *link, int fd)
 {
 	int error = claim_addresses(link, fd);
 

@@ -169,9 +169,9 @@ int link_broker_start(int listener, char error[LINK_ERROR_TEXT])
 	if (start.stacks != MAP_FAILED)
 		munmap(start.stacks, 2 * STACK_BYTES);
 	if (result)
-		link_explain(error,
-			     "cannot start %s: %s; start it before this program (uroce-broker "
-			     "--stay)",
-			     start.program, strerror(-result));
+		link_set_error(error,
+			       "cannot start %s: %s; start it before this program (uroce-broker "
+			       "--stay)",
+			       start.program, strerror(-result));
 	return result;
 }

@@ -63,10 +63,11 @@ static int read_message(struct link *link, uint8_t *payload, union broker_messag
 	    broker_message_parse(head, (size_t)bytes, message) == BROKER_MESSAGE_OK &&
 	    broker_message_descriptors(message) == with.count) {
 		if (message->header.type == UROCE_BROKER_VISITOR)
-			link_visits_add(link, message->introduce.purpose, message->introduce.slot,
-					with.fd[0]);
+			link_client_conns_add(link, message->introduce.purpose,
+					      message->introduce.slot, with.fd[0]);
 		else if (message->header.type == UROCE_BROKER_WATCH)
-			link_broker_watch(&link->broker, message->on_off.flags & UROCE_BROKER_ON);
+			link_broker_set_pinger(&link->broker,
+					       message->on_off.flags & UROCE_BROKER_ON);
 		return 0;
 	}
 	link_close_descriptors(&with);

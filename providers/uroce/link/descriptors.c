@@ -19,7 +19,7 @@ int link_set_option(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
 
-int link_raise_descriptor_limit(void)
+int link_raise_fd_limit(void)
 {
 	struct rlimit limit;
 
@@ -38,7 +38,7 @@ int link_socket(int family, int type)
 {
 	int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd < 0 && errno == EMFILE && link_raise_descriptor_limit() == 0)
+	if (fd < 0 && errno == EMFILE && link_raise_fd_limit() == 0)
 		fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	return fd < 0 ? -errno : fd;
 }
@@ -50,7 +50,7 @@ void link_close_fd(int *fd)
 	*fd = -1;
 }
 
-void link_explain(char error[LINK_ERROR_TEXT], const char *format, ...)
+void link_set_error(char error[LINK_ERROR_TEXT], const char *format, ...)
 {
 	va_list args;
 

@@ -15,12 +15,12 @@ int link_socket(int family, int type);
 /* Sets an integer option by setsockopt(2).  Returns 0 or a negative errno. */
 int link_set_option(int fd, int level, int option, int value);
 /* Raises the soft limit of open files by a step.  Returns -EMFILE if it is at the hard limit. */
-int link_raise_descriptor_limit(void);
+int link_raise_fd_limit(void);
 /* Closes *fd unless it is negative, and sets it to -1. */
 void link_close_fd(int *fd);
 /* Prints one line into error (which may be NULL), truncated if it does not fit. */
-__attribute__((format(printf, 2, 3))) void link_explain(char error[LINK_ERROR_TEXT],
-							const char *format, ...);
+__attribute__((format(printf, 2, 3))) void link_set_error(char error[LINK_ERROR_TEXT],
+							  const char *format, ...);
 /* Returns CLOCK_MONOTONIC in milliseconds. */
 int64_t link_now_ms(void);
 

@@ -65,7 +65,7 @@ void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint
 	}
 }
 
-void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT])
+void link_endpoint_print(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT])
 {
 	size_t used;
 

@@ -33,6 +33,6 @@ socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16
 				    union link_sockaddr *out);
 /* Stores the address and the port (host order) of the sender of a datagram. */
 void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port);
-void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT]);
+void link_endpoint_print(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT]);
 
 #endif

@@ -61,8 +61,8 @@ static int open_group_socket(struct link_group *group, int receive_buffer)
 	link_set_option(group->fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)group->interface);
 	link_set_option(group->fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);
 	link_set_option(group->fd, IPPROTO_UDP, UDP_GRO, 1);
-	link_receive_class(group->fd, ipv4);
-	link_receive_unchecked(group->fd);
+	link_enable_rx_class(group->fd, ipv4);
+	link_accept_no_checksum(group->fd);
 	if (!error && bind(group->fd, &name.any, name_bytes))
 		error = -errno;
 	if (!error)
@@ -75,14 +75,15 @@ static void explain_join_failure(const struct link_group *group, int result,
 {
 	char text[LINK_ADDRESS_TEXT];
 
-	link_endpoint_text(&group->endpoint, text);
+	link_endpoint_print(&group->endpoint, text);
 	if (result == -EADDRINUSE)
-		link_explain(error,
-			     "UDP port %d of multicast group %s is in use by a program that does "
-			     "not share it (kernel rxe?); stop it",
-			     LINK_UDP_PORT, text);
+		link_set_error(error,
+			       "UDP port %d of multicast group %s is in use by a program that does "
+			       "not share it (kernel rxe?); stop it",
+			       LINK_UDP_PORT, text);
 	else
-		link_explain(error, "cannot join multicast group %s: %s", text, strerror(-result));
+		link_set_error(error, "cannot join multicast group %s: %s", text,
+			       strerror(-result));
 }
 
 /* Caller holds link->lock. */
@@ -103,7 +104,7 @@ int link_group_open(struct link *link, const uint8_t gid[16], uint32_t interface
 	int failure;
 
 	if (!group) {
-		link_explain(error, "out of memory");
+		link_set_error(error, "out of memory");
 		return -ENOMEM;
 	}
 	group->link = link;

@@ -44,12 +44,12 @@
  * Looks up the user whose socket has the port on the endpoint or on the wildcard, in
  * /proc/net/udp*.  Returns false if none is found.
  */
-bool link_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid);
+bool link_udp_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid);
 
 /* ---- addr.c ---- */
 
 /* Gets the socket of the slot for link_peer_has_room(), if possible.  Caller holds no lock. */
-void link_look(struct link_addr *addr, unsigned int slot);
+void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot);
 
 /* ---- user.c ---- */
 
@@ -59,7 +59,7 @@ void link_look(struct link_addr *addr, unsigned int slot);
  */
 int link_check_user(char error[LINK_ERROR_TEXT]);
 /* Returns true unless user is the overflow UID and some users of the host are not mapped. */
-bool link_user_is_known(uid_t user);
+bool link_uid_is_mapped(uid_t user);
 
 /* ---- the objects ---- */
 
@@ -74,9 +74,9 @@ struct link {
 	pthread_mutex_t open_lock;
 	pthread_mutex_t lock;
 	_Atomic(struct link_addr *) addrs;
-	struct link_visits writers;  /* of this link's shared memory: link_serve_writers() */
-	struct link_visits visitors; /* tools: link_next_visitor() */
-	uid_t user;		     /* effective UID when the link was opened */
+	struct link_client_conns writers; /* of this link's shared memory: link_serve_writers() */
+	struct link_client_conns tools;	  /* link_next_visitor() */
+	uid_t user;			  /* effective UID when the link was opened */
 	_Atomic(struct link_group *) groups;
 	_Atomic(struct link_region *) regions; /* shm.h */
 	uint64_t closed_overflow;	       /* receive_overflow of closed addresses and groups */
@@ -225,7 +225,7 @@ static inline struct link_addr *link_addr_find(const struct link *link,
 }
 
 /* addr.c: closes the sockets of addr.  Async-signal-safe. */
-void link_addr_close_descriptors(struct link_addr *addr);
+void link_addr_close_fds(struct link_addr *addr);
 /* peer.c: returns the maximum number of segments of one send; 1 if the kernel cannot cut bursts. */
 unsigned int link_probe_segments(void);
 /*
@@ -241,11 +241,11 @@ uint32_t link_socket_drops(int fd);
 /* udp.c: receives a batch from fd; leaves batch->addr unchanged.  Returns 0 or a negative errno. */
 int link_receive_from(struct link *link, int fd, struct link_batch *batch);
 /* udp.c: makes the kernel report traffic class and hop limit of datagrams received at fd. */
-void link_receive_class(int fd, bool ipv4);
+void link_enable_rx_class(int fd, bool ipv4);
 /*
  * udp.c: accepts IPv6 datagrams without a UDP checksum as well, which the kernel's soft RoCE (rxe)
  * sends.  The ICRC covers more than that checksum.
  */
-void link_receive_unchecked(int fd);
+void link_accept_no_checksum(int fd);
 
 #endif

@@ -302,7 +302,7 @@ bool link_serve_writers(struct link *link);
  * next request and returns its connection, which the caller then owns, or -EAGAIN.
  */
 int link_visitors_fd(const struct link *link);
-int link_next_visitor(struct link *link, void *question, size_t room, size_t *bytes);
+int link_next_visitor(struct link *link, void *request, size_t room, size_t *bytes);
 
 /*
  * receive_overflow: datagrams that the kernel dropped because a receive buffer was full. forwarded,

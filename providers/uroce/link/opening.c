@@ -7,10 +7,10 @@
 
 #include "shm.h"
 
-static void close_descriptors(struct link *link, bool abandoned)
+static void close_fds(struct link *link, bool abandoned)
 {
-	link_visits_close(&link->writers, abandoned);
-	link_visits_close(&link->visitors, abandoned);
+	link_client_conns_close(&link->writers, abandoned);
+	link_client_conns_close(&link->tools, abandoned);
 	link_broker_close(&link->broker);
 }
 
@@ -25,11 +25,11 @@ static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
 	if (result)
 		return result;
 	link->slot = link->broker.slot[0];
-	result = link_visits_open(&link->writers);
+	result = link_client_conns_open(&link->writers);
 	if (!result)
-		result = link_visits_open(&link->visitors);
+		result = link_client_conns_open(&link->tools);
 	if (result)
-		link_explain(error, "cannot create an epoll set: %s", strerror(-result));
+		link_set_error(error, "cannot create an epoll set: %s", strerror(-result));
 	return result;
 }
 
@@ -39,19 +39,19 @@ static int open_link(struct link **result, bool further, char error[LINK_ERROR_T
 	int failure;
 
 	if (!link) {
-		link_explain(error, "out of memory");
+		link_set_error(error, "out of memory");
 		return -ENOMEM;
 	}
 	link_broker_init(&link->broker);
 	link->writers.epoll_fd = -1;
-	link->visitors.epoll_fd = -1;
+	link->tools.epoll_fd = -1;
 	link->further = further;
 	link->user = geteuid();
 	link->receive_buffer = LINK_SOCKET_BUFFER;
-	link_explain(error, "%s", "");
+	link_set_error(error, "%s", "");
 	failure = init_link(link, error);
 	if (failure) {
-		close_descriptors(link, false);
+		close_fds(link, false);
 		free(link);
 		return failure;
 	}
@@ -74,7 +74,7 @@ int link_open_further(struct link **link, char error[LINK_ERROR_TEXT])
 
 void link_close(struct link *link)
 {
-	close_descriptors(link, atomic_load_explicit(&link->abandoned, memory_order_relaxed));
+	close_fds(link, atomic_load_explicit(&link->abandoned, memory_order_relaxed));
 	if (!atomic_load_explicit(&link->abandoned, memory_order_relaxed)) {
 		pthread_mutex_destroy(&link->open_lock);
 		pthread_mutex_destroy(&link->lock);
@@ -91,12 +91,12 @@ void link_abandon(struct link *link)
 
 	atomic_store(&link->abandoned, true);
 	for (addr = link->addrs; addr; addr = addr->next)
-		link_addr_close_descriptors(addr);
+		link_addr_close_fds(addr);
 	for (group = link->groups; group; group = group->next)
 		link_close_fd(&group->fd);
 	for (region = link->regions; region; region = region->older)
 		link_close_fd(&region->fd);
-	close_descriptors(link, true);
+	close_fds(link, true);
 }
 
 void link_fork_await_openers(struct link *link)

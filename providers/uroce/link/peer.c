@@ -432,7 +432,7 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 		wanted->channel = link_channel_open(addr, wanted->dst_slot);
 	/* For link_peer_has_room(). */
 	if (wanted->exclusive && !wanted->channel)
-		link_look(addr, wanted->dst_slot);
+		link_addr_open_slot_fd(addr, wanted->dst_slot);
 	link_mutex_lock(link, &link->lock);
 	error = get_peer(addr, wanted, src_port, result);
 	if (error && wanted->channel)

@@ -72,7 +72,7 @@ static bool search_table(const char *path, const struct link_endpoint *endpoint,
 	return found;
 }
 
-bool link_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid)
+bool link_udp_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid)
 {
 	return search_table("/proc/self/net/udp", endpoint, port, uid) ||
 	       search_table("/proc/self/net/udp6", endpoint, port, uid);

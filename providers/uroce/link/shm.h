@@ -81,20 +81,20 @@ struct link_region {
 /* ---- shm_region.c ---- */
 
 /* Handles the request of another slot's owner for a channel: grants or refuses it. */
-void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *request);
+void link_region_reply(struct link *link, int fd, const struct uroce_abi_shm *request);
 /* As link_receive(), from the rings. */
 int link_region_receive(struct link_region *region, struct link_batch *batch);
 /*
  * Returns true if the rings should be checked before the socket; not always, or they could starve
  * the socket.
  */
-bool link_region_is_next(struct link_region *region);
+bool link_region_polls_first(struct link_region *region);
 /*
  * Returns true if it is time to check the socket as well.  The caller then reports the result by
- * link_region_looked().
+ * link_region_socket_polled().
  */
-bool link_region_wants_look(struct link_region *region);
-void link_region_looked(struct link_region *region, bool found);
+bool link_region_should_poll_socket(struct link_region *region);
+void link_region_socket_polled(struct link_region *region, bool found);
 /*
  * Returns the region of the endpoint, or NULL if no process has requested it.  Caller holds
  * link.lock.

@@ -139,7 +139,7 @@ static void admit_slot(struct link_region *region, unsigned int slot)
 	link_slot_set_add(&region->slots, slot);
 }
 
-void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *request)
+void link_region_reply(struct link *link, int fd, const struct uroce_abi_shm *request)
 {
 	struct uroce_abi_shm reply = *request;
 	const struct link_endpoint endpoint = link_endpoint_of(request->address, request->scope_id);
@@ -220,12 +220,12 @@ int link_region_receive(struct link_region *region, struct link_batch *batch)
 	return take_from_slots(region, 0, next, batch);
 }
 
-bool link_region_is_next(struct link_region *region)
+bool link_region_polls_first(struct link_region *region)
 {
 	return region->frames_since_poll < SHM_FRAMES_MAX;
 }
 
-bool link_region_wants_look(struct link_region *region)
+bool link_region_should_poll_socket(struct link_region *region)
 {
 	if (atomic_load_explicit(&region->empty_polls, memory_order_relaxed) >= EMPTY_POLLS_MAX &&
 	    ++region->skipped_polls < SOCKET_POLL_INTERVAL)
@@ -234,7 +234,7 @@ bool link_region_wants_look(struct link_region *region)
 	return true;
 }
 
-void link_region_looked(struct link_region *region, bool found)
+void link_region_socket_polled(struct link_region *region, bool found)
 {
 	unsigned int polls = atomic_load_explicit(&region->empty_polls, memory_order_relaxed);
 

@@ -172,7 +172,7 @@ static __attribute__((noinline)) bool handle_probe(struct link_addr *addr,
 	memcpy(&probe, batch->buffer, sizeof(probe));
 	if (probe.opcode != htonl(UROCE_BROKER_PROBE) || probe.destination)
 		return false;
-	link_broker_probed(addr->link, &addr->endpoint, &probe);
+	link_broker_reply_probe(addr->link, &addr->endpoint, &probe);
 	return true;
 }
 
@@ -190,7 +190,7 @@ static inline int receive_from_socket(struct link_addr *addr, struct link_batch 
 	return error;
 }
 
-/* Receives from the rings or the socket; link_region_is_next() decides which comes first. */
+/* Receives from the rings or the socket; link_region_polls_first() decides which comes first. */
 static int receive_both(struct link_addr *addr, struct link_region *region,
 			struct link_batch *batch)
 {
@@ -199,13 +199,13 @@ static int receive_both(struct link_addr *addr, struct link_region *region,
 
 	if (atomic_load_explicit(&addr->link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
-	rings_next = link_region_is_next(region);
+	rings_next = link_region_polls_first(region);
 	if (rings_next && link_region_receive(region, batch) == 0)
 		return 0;
-	if (rings_next && !link_region_wants_look(region))
+	if (rings_next && !link_region_should_poll_socket(region))
 		return -EAGAIN;
 	error = receive_from_socket(addr, batch);
-	link_region_looked(region, !error);
+	link_region_socket_polled(region, !error);
 	return rings_next || error != -EAGAIN ? error : link_region_receive(region, batch);
 }
 
@@ -223,7 +223,7 @@ bool link_addr_has_memory(const struct link_addr *addr)
 	return atomic_load_explicit(&addr->region, memory_order_acquire);
 }
 
-void link_receive_class(int fd, bool ipv4)
+void link_enable_rx_class(int fd, bool ipv4)
 {
 	const int on = 1;
 
@@ -233,7 +233,7 @@ void link_receive_class(int fd, bool ipv4)
 		   sizeof(on));
 }
 
-void link_receive_unchecked(int fd)
+void link_accept_no_checksum(int fd)
 {
 	const int on = 1;
 
@@ -242,7 +242,7 @@ void link_receive_unchecked(int fd)
 
 void link_addr_want_class(struct link_addr *addr)
 {
-	link_receive_class(addr->fd, link_gid_is_ipv4(addr->endpoint.gid));
+	link_enable_rx_class(addr->fd, link_gid_is_ipv4(addr->endpoint.gid));
 }
 
 /*

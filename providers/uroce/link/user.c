@@ -33,7 +33,7 @@ static uid_t overflow_uid(void)
 	return user;
 }
 
-bool link_user_is_known(uid_t user)
+bool link_uid_is_mapped(uid_t user)
 {
 	return user != overflow_uid() || all_uids_are_mapped();
 }
@@ -42,12 +42,13 @@ int link_check_user(char error[LINK_ERROR_TEXT])
 {
 	uid_t user = geteuid();
 
-	if (link_user_is_known(user))
+	if (link_uid_is_mapped(user))
 		return 0;
-	link_explain(error,
-		     "user %u stands for all users that this user namespace does not map, so other "
-		     "users cannot be distinguished from this one: map the user (unshare "
-		     "--map-root-user), or run as another one",
-		     user);
+	link_set_error(
+		error,
+		"user %u stands for all users that this user namespace does not map, so other "
+		"users cannot be distinguished from this one: map the user (unshare "
+		"--map-root-user), or run as another one",
+		user);
 	return -EPERM;
 }

@@ -12,84 +12,84 @@
 /* Maximum number of messages served in one call, so that others get their share */
 enum { SERVED_MAX = 16 };
 
-static struct link_visits *visits_of(struct link *link, uint32_t purpose)
+static struct link_client_conns *conns_of_purpose(struct link *link, uint32_t purpose)
 {
-	return purpose == UROCE_BROKER_SHARED_MEMORY ? &link->writers : &link->visitors;
+	return purpose == UROCE_BROKER_SHARED_MEMORY ? &link->writers : &link->tools;
 }
 
-int link_visits_open(struct link_visits *visits)
+int link_client_conns_open(struct link_client_conns *conns)
 {
 	do {
-		visits->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	} while (visits->epoll_fd < 0 && errno == EMFILE && !link_raise_descriptor_limit());
-	return visits->epoll_fd < 0 ? -errno : 0;
+		conns->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	} while (conns->epoll_fd < 0 && errno == EMFILE && !link_raise_fd_limit());
+	return conns->epoll_fd < 0 ? -errno : 0;
 }
 
-void link_visits_close(struct link_visits *visits, bool abandoned)
+void link_client_conns_close(struct link_client_conns *conns, bool abandoned)
 {
-	struct link_visit *visit = visits->first, *next;
+	struct link_visit *conn = conns->first, *next;
 
-	for (; visit; visit = next) {
-		next = visit->next;
-		link_close_fd(&visit->fd);
+	for (; conn; conn = next) {
+		next = conn->next;
+		link_close_fd(&conn->fd);
 		if (!abandoned)
-			free(visit);
+			free(conn);
 	}
 	if (!abandoned)
-		visits->first = NULL;
-	link_close_fd(&visits->epoll_fd);
+		conns->first = NULL;
+	link_close_fd(&conns->epoll_fd);
 }
 
-void link_visits_add(struct link *link, uint32_t purpose, uint32_t slot, int fd)
+void link_client_conns_add(struct link *link, uint32_t purpose, uint32_t slot, int fd)
 {
-	struct link_visits *visits = visits_of(link, purpose);
+	struct link_client_conns *conns = conns_of_purpose(link, purpose);
 	/* Tools address a process, which its first worker represents. */
 	bool wanted = purpose != UROCE_BROKER_STATISTICS || !link->further;
-	struct link_visit *visit = wanted ? calloc(1, sizeof(*visit)) : NULL;
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = visit };
+	struct link_visit *conn = wanted ? calloc(1, sizeof(*conn)) : NULL;
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = conn };
 	bool added;
 
-	if (!visit) {
+	if (!conn) {
 		close(fd);
 		return;
 	}
-	visit->fd = fd;
-	visit->slot = slot;
-	/* After epoll_ctl() another thread may serve the visit, and end it. */
+	conn->fd = fd;
+	conn->slot = slot;
+	/* After epoll_ctl() another thread may serve the connection, and end it. */
 	link_mutex_lock(link, &link->lock);
-	visit->next = visits->first;
-	visits->first = visit;
-	added = !epoll_ctl(visits->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	conn->next = conns->first;
+	conns->first = conn;
+	added = !epoll_ctl(conns->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 	if (!added)
-		visits->first = visit->next;
+		conns->first = conn->next;
 	link_mutex_unlock(link, &link->lock);
 	if (!added) {
-		free(visit);
+		free(conn);
 		close(fd);
 	}
 }
 
-/* Removes a visit.  Returns its descriptor, which the caller then owns. */
-static int take_out(struct link *link, struct link_visits *visits, struct link_visit *visit)
+/* Removes a connection.  Returns its descriptor, which the caller then owns. */
+static int remove_conn(struct link *link, struct link_client_conns *conns, struct link_visit *conn)
 {
-	_Atomic(struct link_visit *) *from = &visits->first;
-	int fd = visit->fd;
+	_Atomic(struct link_visit *) *from = &conns->first;
+	int fd = conn->fd;
 
 	link_mutex_lock(link, &link->lock);
-	epoll_ctl(visits->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-	while (*from != visit)
+	epoll_ctl(conns->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	while (*from != conn)
 		from = &(*from)->next;
-	*from = visit->next;
+	*from = conn->next;
 	link_mutex_unlock(link, &link->lock);
-	free(visit);
+	free(conn);
 	return fd;
 }
 
-static struct link_visit *next_event(struct link_visits *visits)
+static struct link_visit *next_ready_conn(struct link_client_conns *conns)
 {
 	struct epoll_event event;
 
-	return epoll_wait(visits->epoll_fd, &event, 1, 0) > 0 ? event.data.ptr : NULL;
+	return epoll_wait(conns->epoll_fd, &event, 1, 0) > 0 ? event.data.ptr : NULL;
 }
 
 /* ---- writers of shared memory ---- */
@@ -108,19 +108,19 @@ int link_writers_fd(const struct link *link)
 
 bool link_serve_writers(struct link *link)
 {
-	struct link_visit *visit;
+	struct link_visit *conn;
 	bool rung = false;
 
-	for (unsigned int i = 0; i < SERVED_MAX && (visit = next_event(&link->writers)); i++) {
+	for (unsigned int i = 0; i < SERVED_MAX && (conn = next_ready_conn(&link->writers)); i++) {
 		struct uroce_abi_shm message;
-		ssize_t bytes = recv(visit->fd, &message, sizeof(message), MSG_DONTWAIT);
+		ssize_t bytes = recv(conn->fd, &message, sizeof(message), MSG_DONTWAIT);
 
-		if (is_request(&message, bytes, visit->slot)) {
-			link_region_answer(link, visit->fd, &message);
+		if (is_request(&message, bytes, conn->slot)) {
+			link_region_reply(link, conn->fd, &message);
 		} else if (bytes > 0) {
 			rung = true;
 		} else if (bytes == 0 || errno != EAGAIN) {
-			close(take_out(link, &link->writers, visit));
+			close(remove_conn(link, &link->writers, conn));
 		}
 	}
 	return rung;
@@ -130,21 +130,21 @@ bool link_serve_writers(struct link *link)
 
 int link_visitors_fd(const struct link *link)
 {
-	return link->visitors.epoll_fd;
+	return link->tools.epoll_fd;
 }
 
-int link_next_visitor(struct link *link, void *question, size_t room, size_t *bytes)
+int link_next_visitor(struct link *link, void *request, size_t room, size_t *bytes)
 {
-	struct link_visit *visit = next_event(&link->visitors);
+	struct link_visit *conn = next_ready_conn(&link->tools);
 	ssize_t count;
 	int fd;
 
-	if (!visit)
+	if (!conn)
 		return -EAGAIN;
-	count = recv(visit->fd, question, room, MSG_DONTWAIT);
+	count = recv(conn->fd, request, room, MSG_DONTWAIT);
 	if (count < 0 && errno == EAGAIN)
 		return -EAGAIN;
-	fd = take_out(link, &link->visitors, visit);
+	fd = remove_conn(link, &link->tools, conn);
 	if (count > 0) {
 		*bytes = (size_t)count;
 		return fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections to other clients of the broker, which creates a socket pair and passes one end to
- * each of the two.  A visit is a connection that the other client has requested.
+ * Connections that other clients of the broker have requested.  For each, the broker creates a
+ * socket pair and passes one end to each of the two clients.
  */
 #ifndef UROCE_LINK_VISITS_H
 #define UROCE_LINK_VISITS_H
@@ -21,16 +21,16 @@ struct link_visit {
 	uint32_t slot; /* slot of the other client, or UROCE_BROKER_NO_SLOT */
 };
 
-/* Visits of one purpose.  One thread adds to them while another one serves them. */
-struct link_visits {
+/* Connections of one purpose.  One thread adds to them while another one serves them. */
+struct link_client_conns {
 	int epoll_fd; /* readable when another client has sent something or closed its end */
 	_Atomic(struct link_visit *) first;
 };
 
-int link_visits_open(struct link_visits *visits);
+int link_client_conns_open(struct link_client_conns *conns);
 /* If abandoned, only closes descriptors and is async-signal-safe. */
-void link_visits_close(struct link_visits *visits, bool abandoned);
-/* Adds a visit from the slot (UROCE_BROKER_NO_SLOT: a tool); takes over fd. */
-void link_visits_add(struct link *link, uint32_t purpose, uint32_t slot, int fd);
+void link_client_conns_close(struct link_client_conns *conns, bool abandoned);
+/* Adds a connection from the slot (UROCE_BROKER_NO_SLOT: a tool); takes over fd. */
+void link_client_conns_add(struct link *link, uint32_t purpose, uint32_t slot, int fd);
 
 #endif
