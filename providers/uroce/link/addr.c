@@ -150,7 +150,7 @@ void link_addr_close_fds(struct link_addr *addr)
 		channel = addr->channel[slot];
 		if (channel) {
 			link_close_fd(&channel->fd);
-			link_close_fd(&channel->end);
+			link_close_fd(&channel->conn_fd);
 		}
 		link_close_fd(&addr->slot_fd[slot]);
 	}
@@ -234,7 +234,7 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 	return failure;
 }
 
-/* Caller holds the lock. */
+/* Caller holds link->lock. */
 static void put_channels(struct link_addr *addr)
 {
 	unsigned int slot;

@@ -114,7 +114,7 @@ static int connect_to_broker(const struct link *link, unsigned int *name,
  * Returns the connection or a negative errno.
  */
 static int connect_and_hello(struct link *link, union broker_message *message,
-			     unsigned int unresponsive, struct link_descriptors *with,
+			     unsigned int unresponsive, struct link_descriptors *fds,
 			     char error[LINK_ERROR_TEXT])
 {
 	const union broker_message hello = *message;
@@ -128,7 +128,7 @@ static int connect_and_hello(struct link *link, union broker_message *message,
 		if (fd < 0)
 			return fd;
 		*message = hello;
-		result = link_broker_exchange(broker, fd, message, -1, with);
+		result = link_broker_exchange(broker, fd, message, -1, fds);
 		if (!result) {
 			broker->name = name;
 			broker->secret = message->welcome.secret;
@@ -216,23 +216,23 @@ static int open_epoll(struct link_broker *broker)
 int link_broker_open(struct link *link, char error[LINK_ERROR_TEXT])
 {
 	struct link_broker *broker = &link->broker;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	union broker_message message;
 	int fd;
 
 	do {
 		broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
 		message.hello.role = UROCE_BROKER_WORKER;
-		fd = connect_and_hello(link, &message, UROCE_BROKER_NAMES, &with, error);
+		fd = connect_and_hello(link, &message, UROCE_BROKER_NAMES, &fds, error);
 	} while (raises_fd_limit(fd));
 	if (fd < 0) {
 		explain_open_failure(fd, error);
 		return fd;
 	}
 	broker->control = fd;
-	broker->delivery = with.fd[0];
+	broker->delivery = fds.fd[0];
 	broker->slot[0] = message.welcome.slot;
-	broker->slot_lock[0] = with.fd[1];
+	broker->slot_lock[0] = fds.fd[1];
 	broker->slots = 1;
 	return open_epoll(broker);
 }
@@ -271,24 +271,24 @@ static int try_return(struct link *link, unsigned int unresponsive)
 	struct link_broker *broker = &link->broker;
 	union broker_message message;
 	char error[LINK_ERROR_TEXT];
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int fd, result;
 
 	broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
 	message.hello.role = UROCE_BROKER_RETURNING;
 	message.hello.slots = broker->slots;
 	memcpy(message.hello.slot, broker->slot, broker->slots * sizeof(broker->slot[0]));
-	fd = connect_and_hello(link, &message, unresponsive, &with, error);
+	fd = connect_and_hello(link, &message, unresponsive, &fds, error);
 	if (fd < 0)
 		return fd;
 	result = link_broker_claim_all(link, fd);
 	if (!result) {
-		replace_connections(link, fd, with.fd[0]);
+		replace_connections(link, fd, fds.fd[0]);
 		atomic_fetch_add(&broker->changes, 1);
 		return 0;
 	}
 	link_close_fd(&fd);
-	link_close_descriptors(&with);
+	link_close_descriptors(&fds);
 	return result;
 }
 
@@ -341,11 +341,11 @@ static int ping_broker(struct link *link)
 	struct link_broker *broker = &link->broker;
 	unsigned int changes = atomic_load(&broker->changes);
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int error;
 
 	broker_message_begin(&message, UROCE_BROKER_PING, 0);
-	error = link_broker_request(link, &message, -1, &with);
+	error = link_broker_request(link, &message, -1, &fds);
 	/* The broker works, so timeouts count again. */
 	if (atomic_exchange(&broker->check_pending, false) && !error &&
 	    changes == atomic_load(&broker->changes))
@@ -445,8 +445,8 @@ bool link_is_unsettled(const struct link *link)
 
 /* ---- requests ---- */
 
-int link_broker_request(struct link *link, union broker_message *message, int sent,
-			struct link_descriptors *with)
+int link_broker_request(struct link *link, union broker_message *message, int passed_fd,
+			struct link_descriptors *fds)
 {
 	const union broker_message wanted = *message;
 	int64_t until = link_now_ms() + REQUEST_MS;
@@ -454,8 +454,8 @@ int link_broker_request(struct link *link, union broker_message *message, int se
 
 	do {
 		*message = wanted;
-		error = link_broker_exchange(&link->broker, link->broker.control, message, sent,
-					     with);
+		error = link_broker_exchange(&link->broker, link->broker.control, message,
+					     passed_fd, fds);
 		if (raises_fd_limit(error)) {
 			error = 0;
 			continue;

@@ -97,12 +97,12 @@ struct link_port {
 };
 
 /*
- * broker_exchange.c: sends *message over the connection fd, with the descriptor sent unless it is
- * -1, and waits for the reply.  Returns 0, the error in the reply, or the error of the exchange.
- * If the result is 0, *message is the reply and *with has its descriptors, which the caller owns.
+ * broker_exchange.c: sends *message over the connection fd, with the descriptor passed_fd unless it
+ * is -1, and waits for the reply.  Returns 0, the error in the reply, or the error of the exchange.
+ * If the result is 0, *message is the reply and *fds has its descriptors, which the caller owns.
  */
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
-			 int sent, struct link_descriptors *with);
+			 int passed_fd, struct link_descriptors *fds);
 /*
  * Waits until fd has one of the events (poll(2)), but at most until this time of link_now_ms().  An
  * fd of -1 has no events.
@@ -123,8 +123,8 @@ int link_broker_init_gsi_message(const struct link_broker *broker, bool on,
  * broker.c: link_broker_exchange() over the link's connection.  If the broker is lost, the link
  * returns to another one and repeats the request there.
  */
-int link_broker_request(struct link *link, union broker_message *message, int sent,
-			struct link_descriptors *with);
+int link_broker_request(struct link *link, union broker_message *message, int passed_fd,
+			struct link_descriptors *fds);
 /*
  * broker_start.c: starts uroce-broker, which gets the listener as its descriptor 3.  The broker is
  * not a child of this process, which gets no SIGCHLD.  Returns 0 or a negative errno, usually with

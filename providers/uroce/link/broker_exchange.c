@@ -17,20 +17,20 @@ _Static_assert((int)LINK_PASSED_MAX == BROKER_DESCRIPTORS_MAX, "room for all of 
  * descriptor left for one that came with it, -ECONNRESET if the broker has ended or violates the
  * protocol.
  */
-static int receive_message(int fd, union broker_message *message, struct link_descriptors *with)
+static int receive_message(int fd, union broker_message *message, struct link_descriptors *fds)
 {
 	uint8_t bytes[sizeof(union broker_message)];
 	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
-	ssize_t length = link_receive_with_fds(fd, &piece, 1, MSG_DONTWAIT, with);
+	ssize_t length = link_receive_with_fds(fd, &piece, 1, MSG_DONTWAIT, fds);
 
 	if (length == -EMFILE)
 		return -EMFILE;
 	if (length < 0)
 		return length == -EAGAIN || length == -EINTR ? -EAGAIN : -ECONNRESET;
 	if (broker_message_parse(bytes, (size_t)length, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == with->count)
+	    broker_message_descriptors(message) == fds->count)
 		return 0;
-	link_close_descriptors(with);
+	link_close_descriptors(fds);
 	return -ECONNRESET;
 }
 
@@ -50,14 +50,14 @@ void link_broker_wait(const struct link_broker *broker, int fd, short events, in
 
 /* Waits for the reply to the last request. */
 static int await_reply(const struct link_broker *broker, int fd, union broker_message *reply,
-		       struct link_descriptors *with)
+		       struct link_descriptors *fds)
 {
 	int64_t until = link_now_ms() + REPLY_MS;
 	int error;
 
 	while (link_now_ms() < until) {
 		link_broker_wait(broker, fd, POLLIN, until);
-		error = receive_message(fd, reply, with);
+		error = receive_message(fd, reply, fds);
 		if (error == -EAGAIN)
 			continue;
 		if (error)
@@ -65,20 +65,20 @@ static int await_reply(const struct link_broker *broker, int fd, union broker_me
 		if (reply->header.number == broker->number)
 			return 0;
 		/* A late reply to an earlier request, which was abandoned */
-		link_close_descriptors(with);
+		link_close_descriptors(fds);
 	}
 	return -ETIMEDOUT;
 }
 
 /* Sends a message; waits while a busy broker has no room for it. */
 static int send_message(const struct link_broker *broker, int fd,
-			const union broker_message *message, int sent)
+			const union broker_message *message, int passed_fd)
 {
 	int64_t until = link_now_ms() + REPLY_MS;
 	int error;
 
-	while ((error = link_send_with_fds(fd, message, broker_message_bytes(message), &sent,
-					   sent >= 0)) == -EAGAIN &&
+	while ((error = link_send_with_fds(fd, message, broker_message_bytes(message), &passed_fd,
+					   passed_fd >= 0)) == -EAGAIN &&
 	       link_now_ms() < until)
 		link_broker_wait(broker, fd, POLLOUT, until);
 	if (error == -EAGAIN)
@@ -93,21 +93,21 @@ void link_broker_send(const struct link_broker *broker, const union broker_messa
 }
 
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
-			 int sent, struct link_descriptors *with)
+			 int passed_fd, struct link_descriptors *fds)
 {
 	enum uroce_broker_type wanted = broker_message_reply(message->header.type);
 	int error;
 
 	message->header.number = ++broker->number;
-	with->count = 0;
-	error = send_message(broker, fd, message, sent);
+	fds->count = 0;
+	error = send_message(broker, fd, message, passed_fd);
 	if (!error)
-		error = await_reply(broker, fd, message, with);
+		error = await_reply(broker, fd, message, fds);
 	if (error)
 		return error;
 	if (message->header.type == wanted)
 		return message->header.error;
-	link_close_descriptors(with);
+	link_close_descriptors(fds);
 	return -ECONNRESET;
 }
 

@@ -24,19 +24,19 @@ int link_further_slot(struct link *link, unsigned int *slot)
 {
 	struct link_broker *broker = &link->broker;
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int error = -ENOSPC;
 
 	link_mutex_lock(link, &link->open_lock);
 	if (broker->slots < LINK_SLOTS_MAX) {
 		broker_message_begin(&message, UROCE_BROKER_SLOT, 0);
 		message.slot.slot = UROCE_BROKER_NO_SLOT;
-		error = link_broker_request(link, &message, -1, &with);
+		error = link_broker_request(link, &message, -1, &fds);
 	}
 	if (!error) {
 		*slot = message.slot.slot;
 		broker->slot[broker->slots] = *slot;
-		broker->slot_lock[broker->slots++] = with.fd[0];
+		broker->slot_lock[broker->slots++] = fds.fd[0];
 	}
 	link_mutex_unlock(link, &link->open_lock);
 	return error;
@@ -61,15 +61,15 @@ int link_broker_address(struct link *link, const struct link_endpoint *endpoint,
 	const struct timespec pause = { .tv_nsec = ADDRESS_PAUSE_MS * 1000000 };
 	int64_t until = link_now_ms() + ADDRESS_MS;
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int error;
 
 	for (;;) {
 		init_address_message(&message, UROCE_BROKER_ADDRESS, endpoint);
-		error = link_broker_request(link, &message, -1, &with);
+		error = link_broker_request(link, &message, -1, &fds);
 		*unsteered = message.address.flags & UROCE_BROKER_UNSTEERED;
 		if (error != -EADDRINUSE || link_now_ms() >= until)
-			return error ? error : with.fd[0];
+			return error ? error : fds.fd[0];
 		nanosleep(&pause, NULL);
 	}
 }
@@ -85,10 +85,10 @@ void link_broker_address_end(struct link *link, const struct link_endpoint *endp
 /* Returns the one descriptor of the reply, or a negative errno. */
 static int request_fd(struct link *link, union broker_message *message)
 {
-	struct link_descriptors with;
-	int error = link_broker_request(link, message, -1, &with);
+	struct link_descriptors fds;
+	int error = link_broker_request(link, message, -1, &fds);
 
-	return error ? error : with.fd[0];
+	return error ? error : fds.fd[0];
 }
 
 int link_broker_slot_fd(struct link *link, const struct link_endpoint *endpoint, unsigned int slot)
@@ -116,10 +116,10 @@ int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broke
 static int switch_gsi(struct link *link, bool on)
 {
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int fd = link_broker_init_gsi_message(&link->broker, on, &message);
 
-	return link_broker_request(link, &message, fd, &with);
+	return link_broker_request(link, &message, fd, &fds);
 }
 
 int link_gsi_begin(struct link *link, int messages_fd)
@@ -168,7 +168,7 @@ int link_port_bind(struct link *link, struct link_port_name *name, struct link_p
 {
 	struct link_port *port = calloc(1, sizeof(*port));
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int error;
 
 	if (!port)
@@ -178,7 +178,7 @@ int link_port_bind(struct link *link, struct link_port_name *name, struct link_p
 	link_mutex_lock(link, &link->open_lock);
 	port->port.id = ++link->broker.last_port_id;
 	init_port_message(&message, UROCE_BROKER_PORT, port);
-	error = link_broker_request(link, &message, -1, &with);
+	error = link_broker_request(link, &message, -1, &fds);
 	if (!error) {
 		port->port.port = message.ports.port[0].port;
 		name->port = port->port.port;
@@ -199,7 +199,7 @@ int link_port_listen(struct link_port *port)
 {
 	struct link *link = port->link;
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int error = 0;
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
@@ -207,7 +207,7 @@ int link_port_listen(struct link_port *port)
 	link_mutex_lock(link, &link->open_lock);
 	if (!port->listens) {
 		init_port_message(&message, UROCE_BROKER_PORT_LISTEN, port);
-		error = link_broker_request(link, &message, -1, &with);
+		error = link_broker_request(link, &message, -1, &fds);
 		port->listens = !error;
 	}
 	link_mutex_unlock(link, &link->open_lock);

@@ -9,7 +9,7 @@ static int claim_addresses(struct link *link, int fd)
 {
 	const struct link_addr *addr;
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int error = 0;
 
 	for (addr = link->addrs; addr && !link_broker_is_lost(error); addr = addr->next) {
@@ -17,7 +17,7 @@ static int claim_addresses(struct link *link, int fd)
 		message.address.endpoint = link_broker_endpoint(&addr->endpoint);
 		message.address.flags =
 			UROCE_BROKER_CLAIM | (addr->unsteered ? UROCE_BROKER_UNSTEERED : 0);
-		error = link_broker_exchange(&link->broker, fd, &message, addr->fd, &with);
+		error = link_broker_exchange(&link->broker, fd, &message, addr->fd, &fds);
 	}
 	return link_broker_is_lost(error) ? error : 0;
 }
@@ -26,7 +26,7 @@ static int claim_ports(struct link *link, int fd)
 {
 	const struct link_port *port = link->broker.ports;
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int error = 0;
 
 	while (port && !error) {
@@ -40,7 +40,7 @@ static int claim_ports(struct link *link, int fd)
 					(port->listens ? UROCE_BROKER_PORT_LISTENING : 0) |
 					(port->chosen ? UROCE_BROKER_PORT_CHOSEN : 0);
 		}
-		error = link_broker_exchange(&link->broker, fd, &message, -1, &with);
+		error = link_broker_exchange(&link->broker, fd, &message, -1, &fds);
 	}
 	return link_broker_is_lost(error) ? error : 0;
 }
@@ -48,10 +48,10 @@ static int claim_ports(struct link *link, int fd)
 static int claim_gsi(struct link *link, int fd)
 {
 	union broker_message message;
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	int messages_fd = link_broker_init_gsi_message(&link->broker, true, &message);
 
-	return link_broker_exchange(&link->broker, fd, &message, messages_fd, &with);
+	return link_broker_exchange(&link->broker, fd, &message, messages_fd, &fds);
 }
 
 int link_broker_claim_all(struct link *link, int fd)

@@ -3,9 +3,9 @@
  * Starts the broker by two calls of clone(2) without an exit signal, so that the broker is not a
  * child of the program: no wait() of the program returns it, and init reaps it.  Both children
  * share the caller's memory, and the caller is suspended until the second child has executed the
- * broker or exited.  They write nothing but struct start and errno, and block all signals, so that
- * no handler of the program runs in them.  They make system calls by syscall(2), since a sanitizer
- * would attribute calls of functions that it intercepts to the caller's thread.
+ * broker or exited.  They write nothing but struct broker_start and errno, and block all signals,
+ * so that no handler of the program runs in them.  They make system calls by syscall(2), since a
+ * sanitizer would attribute calls of functions that it intercepts to the caller's thread.
  */
 
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ int __clone(int (*function)(void *), void *stack, int flags, void *arg, ...);
 /* For functions of the children, which never return as far as the sanitizer can see */
 #define IN_CHILD __attribute__((noinline, no_sanitize("thread")))
 
-struct start {
+struct broker_start {
 	char program[PATH_MAX];
 	char title[128]; /* argv[0] of the broker, which ps(1) shows */
 	char *arguments[2];
@@ -59,7 +59,7 @@ static bool is_passed_on(const char *variable)
 	       strncmp(variable, "LD_LIBRARY_PATH=", 16) == 0;
 }
 
-static void copy_environment(struct start *start)
+static void copy_environment(struct broker_start *start)
 {
 	unsigned int count = 0;
 
@@ -72,7 +72,7 @@ static void copy_environment(struct start *start)
  * Finds the broker in the directory of the plug-in, which contains this function.  Tests name
  * another file.
  */
-static int find_program(struct start *start)
+static int find_program(struct broker_start *start)
 {
 	const char *named = secure_getenv("UROCE_TEST_BROKER");
 	Dl_info plugin;
@@ -95,7 +95,7 @@ static int find_program(struct start *start)
 /* Runs in the second child. */
 IN_CHILD static int become_broker(void *arg)
 {
-	struct start *start = arg;
+	struct broker_start *start = arg;
 	long result;
 
 	syscall(SYS_setsid);
@@ -114,7 +114,7 @@ IN_CHILD static int become_broker(void *arg)
 /* Runs in the first child, which ends at once, so that init becomes the parent of the broker. */
 IN_CHILD static int start_second_child(void *arg)
 {
-	struct start *start = arg;
+	struct broker_start *start = arg;
 
 	if (clone(become_broker, start->stacks + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, start) <
 	    0)
@@ -123,7 +123,7 @@ IN_CHILD static int start_second_child(void *arg)
 	return 0;
 }
 
-static int start_first_child(struct start *start)
+static int start_first_child(struct broker_start *start)
 {
 	sigset_t all, before;
 	int error = 0, status = 0;
@@ -151,7 +151,7 @@ static int start_first_child(struct start *start)
 
 int link_broker_start(int listener, char error[LINK_ERROR_TEXT])
 {
-	struct start start = { .listener = listener };
+	struct broker_start start = { .listener = listener };
 	int result;
 
 	start.stacks = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE,

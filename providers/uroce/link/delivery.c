@@ -46,9 +46,8 @@ static int read_message(struct link *link, uint8_t *payload, union broker_messag
 		{ .iov_base = head, .iov_len = sizeof(head) },
 		{ .iov_base = payload, .iov_len = LINK_MAX_BYTES + 1 },
 	};
-	struct link_descriptors with;
-	ssize_t bytes =
-		link_receive_with_fds(link->broker.delivery, pieces, 2, MSG_DONTWAIT, &with);
+	struct link_descriptors fds;
+	ssize_t bytes = link_receive_with_fds(link->broker.delivery, pieces, 2, MSG_DONTWAIT, &fds);
 	struct uroce_broker_header header;
 
 	if (bytes == -EMSGSIZE || bytes == -EMFILE)
@@ -61,16 +60,16 @@ static int read_message(struct link *link, uint8_t *payload, union broker_messag
 	memcpy(&header, head, sizeof(header));
 	if (is_delivery_type(header.type) &&
 	    broker_message_parse(head, (size_t)bytes, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == with.count) {
+	    broker_message_descriptors(message) == fds.count) {
 		if (message->header.type == UROCE_BROKER_VISITOR)
 			link_client_conns_add(link, message->introduce.purpose,
-					      message->introduce.slot, with.fd[0]);
+					      message->introduce.slot, fds.fd[0]);
 		else if (message->header.type == UROCE_BROKER_WATCH)
 			link_broker_set_pinger(&link->broker,
 					       message->on_off.flags & UROCE_BROKER_ON);
 		return 0;
 	}
-	link_close_descriptors(&with);
+	link_close_descriptors(&fds);
 	return -EBADMSG;
 }
 

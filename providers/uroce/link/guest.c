@@ -7,10 +7,10 @@
 #include "broker/names.h"
 
 static int exchange_message(struct link_guest *guest, union broker_message *message,
-			    struct link_descriptors *with)
+			    struct link_descriptors *fds)
 {
 	struct link_broker broker = { .number = guest->number };
-	int error = link_broker_exchange(&broker, guest->fd, message, -1, with);
+	int error = link_broker_exchange(&broker, guest->fd, message, -1, fds);
 
 	guest->number = broker.number;
 	return error;
@@ -18,7 +18,7 @@ static int exchange_message(struct link_guest *guest, union broker_message *mess
 
 int link_guest_open(struct link_guest *guest)
 {
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	union broker_message message;
 	struct names_found found;
 	int error;
@@ -28,7 +28,7 @@ int link_guest_open(struct link_guest *guest)
 		return guest->fd;
 	broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
 	message.hello.role = UROCE_BROKER_GUEST;
-	error = exchange_message(guest, &message, &with);
+	error = exchange_message(guest, &message, &fds);
 	if (error)
 		link_guest_close(guest);
 	return error;
@@ -46,12 +46,12 @@ void link_guest_close(struct link_guest *guest)
 static uint32_t list_clients(struct link_guest *guest, uint32_t first,
 			     struct uroce_broker_list *result)
 {
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	union broker_message message;
 
 	broker_message_begin(&message, UROCE_BROKER_LIST, 0);
 	message.list.first = first;
-	if (first >= UROCE_BROKER_SLOTS || exchange_message(guest, &message, &with))
+	if (first >= UROCE_BROKER_SLOTS || exchange_message(guest, &message, &fds))
 		return 0;
 	*result = message.list;
 	return result->clients;
@@ -73,13 +73,13 @@ bool link_guest_each(struct link_guest *guest, bool (*visit)(void *arg, uint32_t
 
 int link_guest_visit(struct link_guest *guest, uint32_t slot)
 {
-	struct link_descriptors with;
+	struct link_descriptors fds;
 	union broker_message message;
 	int error;
 
 	broker_message_begin(&message, UROCE_BROKER_INTRODUCE, 0);
 	message.introduce.slot = slot;
 	message.introduce.purpose = UROCE_BROKER_STATISTICS;
-	error = exchange_message(guest, &message, &with);
-	return error ? error : with.fd[0];
+	error = exchange_message(guest, &message, &fds);
+	return error ? error : fds.fd[0];
 }

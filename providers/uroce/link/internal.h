@@ -213,7 +213,7 @@ static inline void link_mutex_unlock(struct link *link, pthread_mutex_t *mutex)
 		pthread_mutex_unlock(mutex);
 }
 
-/* Caller holds lock. */
+/* Caller holds link->lock. */
 static inline struct link_addr *link_addr_find(const struct link *link,
 					       const struct link_endpoint *endpoint)
 {

@@ -66,7 +66,7 @@ static enum address_class classify_address(struct rtnl_addr *addr, uint8_t gid[1
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? CLASS_LINK_LOCAL : CLASS_GLOBAL;
 }
 
-struct found {
+struct found_address {
 	uint32_t interface; /* index */
 	enum address_class class;
 	unsigned int order; /* position in the kernel's list */
@@ -75,7 +75,7 @@ struct found {
 
 static int by_interface_and_class(const void *left, const void *right)
 {
-	const struct found *a = left, *b = right;
+	const struct found_address *a = left, *b = right;
 
 	if (a->interface != b->interface)
 		return a->interface < b->interface ? -1 : 1;
@@ -88,20 +88,20 @@ static int by_interface_and_class(const void *left, const void *right)
  * Stores all addresses of all interfaces in found, sorted; found has room for all of the cache.
  * Returns their number.
  */
-static unsigned int find_addresses(struct nl_cache *addrs, struct found *found)
+static unsigned int find_addresses(struct nl_cache *addrs, struct found_address *found)
 {
 	struct nl_object *object;
 	unsigned int count = 0;
 
 	for (object = nl_cache_get_first(addrs); object; object = nl_cache_get_next(object)) {
 		struct rtnl_addr *addr = (struct rtnl_addr *)object;
-		struct found *one = &found[count];
+		struct found_address *entry = &found[count];
 
-		one->class = classify_address(addr, one->gid);
-		if (one->class == CLASS_NONE)
+		entry->class = classify_address(addr, entry->gid);
+		if (entry->class == CLASS_NONE)
 			continue;
-		one->interface = (uint32_t)rtnl_addr_get_ifindex(addr);
-		one->order = count++;
+		entry->interface = (uint32_t)rtnl_addr_get_ifindex(addr);
+		entry->order = count++;
 	}
 	if (count)
 		qsort(found, count, sizeof(*found), by_interface_and_class);
@@ -114,8 +114,8 @@ static unsigned int min(unsigned int a, unsigned int b)
 }
 
 /* Copies the addresses of netdev, in order, to an array with room for all of them. */
-static void copy_addresses(struct netdev *netdev, const struct found *found, unsigned int count,
-			   uint8_t (*to)[16])
+static void copy_addresses(struct netdev *netdev, const struct found_address *found,
+			   unsigned int count, uint8_t (*to)[16])
 {
 	unsigned int of_class[CLASS_COUNT] = { 0 }, i = 0, later, places;
 	int class;
@@ -202,7 +202,7 @@ static struct netdev *make_list(struct nl_cache *links, struct nl_cache *addrs, 
 	/* One more of each, so that the size is never 0, for which calloc() may return NULL. */
 	struct netdev *list =
 		calloc(1, (most_links + 1) * sizeof(*list) + most_addrs * sizeof(*list->address));
-	struct found *found = calloc(most_addrs + 1, sizeof(*found));
+	struct found_address *found = calloc(most_addrs + 1, sizeof(*found));
 	uint8_t(*room)[16] = (uint8_t(*)[16])(list + most_links + 1);
 	struct nl_object *object;
 	unsigned int n = 0;

@@ -94,7 +94,7 @@ void link_abandon(struct link *link)
 		link_addr_close_fds(addr);
 	for (group = link->groups; group; group = group->next)
 		link_close_fd(&group->fd);
-	for (region = link->regions; region; region = region->older)
+	for (region = link->regions; region; region = region->next_region)
 		link_close_fd(&region->fd);
 	close_fds(link, true);
 }

@@ -33,18 +33,18 @@ int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds,
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static void extract_fds(struct msghdr *message, struct link_descriptors *with)
+static void extract_fds(struct msghdr *message, struct link_descriptors *fds)
 {
 	const struct cmsghdr *cmsg = CMSG_FIRSTHDR(message);
 
 	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
 		return;
-	with->count = (unsigned int)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	memcpy(with->fd, CMSG_DATA(cmsg), with->count * sizeof(int));
+	fds->count = (unsigned int)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	memcpy(fds->fd, CMSG_DATA(cmsg), fds->count * sizeof(int));
 }
 
 ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int flags,
-			      struct link_descriptors *with)
+			      struct link_descriptors *fds)
 {
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(LINK_PASSED_MAX * sizeof(int))];
 	struct msghdr message = {
@@ -55,25 +55,25 @@ ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int fl
 	};
 	ssize_t length = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
 
-	with->count = 0;
+	fds->count = 0;
 	if (length < 0)
 		return -errno;
-	extract_fds(&message, with);
+	extract_fds(&message, fds);
 	if (!(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return length;
-	link_close_descriptors(with);
+	link_close_descriptors(fds);
 	return message.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
 }
 
-ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *with)
+ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *passed_fd)
 {
 	struct iovec piece = { .iov_base = bytes, .iov_len = room };
 	struct link_descriptors descriptors;
 	ssize_t length = link_receive_with_fds(fd, &piece, 1, flags, &descriptors);
 
-	*with = -1;
+	*passed_fd = -1;
 	if (descriptors.count == 1)
-		*with = descriptors.fd[0];
+		*passed_fd = descriptors.fd[0];
 	else
 		link_close_descriptors(&descriptors);
 	return length;

@@ -29,11 +29,11 @@ int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds,
  * more than LINK_PASSED_MAX.  After an error there are no descriptors.
  */
 ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int flags,
-			      struct link_descriptors *with);
+			      struct link_descriptors *fds);
 /*
- * The same for one piece and one descriptor.  *with is -1 if the message has no descriptor or
+ * The same for one piece and one descriptor.  *passed_fd is -1 if the message has no descriptor or
  * several.
  */
-ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *with);
+ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *passed_fd);
 
 #endif

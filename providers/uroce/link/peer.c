@@ -360,7 +360,7 @@ static bool should_use_shm(const struct link_peer *peer)
 
 /*
  * Finds or creates the peer that *wanted describes.  A peer with a single user sends through shared
- * memory or a socket of its own if possible.  Caller holds the lock.
+ * memory or a socket of its own if possible.  Caller holds link->lock.
  */
 static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
 		    struct link_peer **result)

@@ -41,10 +41,10 @@ unsigned int link_slot_set_next(const struct link_slot_set *set, unsigned int sl
 
 /* One ring of another process's region. */
 struct link_channel {
-	unsigned int refs; /* under link.lock */
+	unsigned int refs; /* under link->lock */
 	/* The region, for checking that its owner is alive; -1: not needed any more. */
 	int fd;
-	int end;     /* connection to the reader, for doorbells; -1: not needed any more */
+	int conn_fd; /* connection to the reader, for doorbells; -1: not needed any more */
 	bool broken; /* under lock: frames are lost */
 	struct link *link;
 	unsigned int slot;
@@ -61,7 +61,7 @@ struct link_channel {
  * writers need not know when the address is closed.
  */
 struct link_region {
-	_Atomic(struct link_region *) older;
+	_Atomic(struct link_region *) next_region;
 	struct link *link;
 	struct link_endpoint endpoint;
 	int fd;
@@ -73,7 +73,7 @@ struct link_region {
 	atomic_uint_fast32_t sleeps;
 	/* The rest is used by the receiving thread only. */
 	struct link_ring_reader ring[LINK_SLOTS];
-	unsigned int next; /* slot to check first */
+	unsigned int next_slot; /* slot to check first */
 	unsigned int skipped_polls;
 	unsigned int frames_since_poll;
 };
@@ -117,7 +117,7 @@ void link_region_close_all(struct link *link);
  * no lock.
  */
 struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot);
-/* Caller holds link.lock. */
+/* Caller holds link->lock. */
 void link_channel_put(struct link_channel *channel);
 /* As link_peer_is_full(). */
 bool link_channel_is_full(struct link_channel *channel);

@@ -57,7 +57,7 @@ static void free_channel(struct link_channel *channel)
 	if (mine && channel->ring_memory)
 		munmap(channel->ring_memory, UROCE_ABI_RING_STRIDE);
 	link_close_fd(&channel->fd);
-	link_close_fd(&channel->end);
+	link_close_fd(&channel->conn_fd);
 	pthread_mutex_destroy(&channel->lock);
 	free(channel);
 }
@@ -70,7 +70,7 @@ static struct link_channel *new_channel(struct link *link, unsigned int slot, in
 	if (!channel)
 		return NULL;
 	channel->fd = -1;
-	channel->end = -1;
+	channel->conn_fd = -1;
 	channel->refs = 1;
 	channel->link = link;
 	channel->slot = slot;
@@ -109,16 +109,16 @@ static bool is_reply(const struct link_addr *addr, const struct uroce_abi_shm *r
 }
 
 /* Waits for the region of the process at the other end.  Returns it or -1. */
-static int receive_region(const struct link_addr *addr, int end)
+static int receive_region(const struct link_addr *addr, int conn_fd)
 {
-	struct pollfd wait = { .fd = end, .events = POLLIN };
+	struct pollfd wait = { .fd = conn_fd, .events = POLLIN };
 	struct uroce_abi_shm reply;
 	ssize_t bytes;
 	int region;
 
 	if (poll(&wait, 1, REPLY_TIMEOUT_MS) <= 0)
 		return -1;
-	bytes = link_receive_with_fd(end, &reply, sizeof(reply), MSG_DONTWAIT, &region);
+	bytes = link_receive_with_fd(conn_fd, &reply, sizeof(reply), MSG_DONTWAIT, &region);
 	if (!is_reply(addr, &reply, bytes, region))
 		link_close_fd(&region);
 	return region;
@@ -136,28 +136,28 @@ static struct link_channel *request_channel(struct link_addr *addr, unsigned int
 		.scope_id = addr->endpoint.scope_id,
 		.slot = link->slot,
 	};
-	int end = link_broker_introduce(link, slot, UROCE_BROKER_SHARED_MEMORY), region = -1;
+	int conn_fd = link_broker_introduce(link, slot, UROCE_BROKER_SHARED_MEMORY), region = -1;
 	struct link_channel *channel = NULL;
 
 	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
-	if (end >= 0 && !link_send_with_fds(end, &request, sizeof(request), NULL, 0))
-		region = receive_region(addr, end);
+	if (conn_fd >= 0 && !link_send_with_fds(conn_fd, &request, sizeof(request), NULL, 0))
+		region = receive_region(addr, conn_fd);
 	if (region >= 0)
 		channel = new_channel(link, slot, region);
 	if (channel) {
-		channel->end = end;
+		channel->conn_fd = conn_fd;
 		return channel;
 	}
 	link_close_fd(&region);
-	if (end >= 0)
-		link_close_fd(&end);
+	if (conn_fd >= 0)
+		link_close_fd(&conn_fd);
 	addr->ask_again[slot] = link_now_ms() + REQUEST_PAUSE_MS;
 	return NULL;
 }
 
 /*
- * Replaces the channel of the slot; what is still sent by the old one is lost.  Caller holds the
- * lock.
+ * Replaces the channel of the slot; what is still sent by the old one is lost.  Caller holds
+ * link->lock.
  */
 static void install_channel(struct link_addr *addr, struct link_channel *channel)
 {
@@ -166,7 +166,7 @@ static void install_channel(struct link_addr *addr, struct link_channel *channel
 	addr->channel[channel->slot] = channel;
 	if (old) {
 		link_close_fd(&old->fd);
-		link_close_fd(&old->end);
+		link_close_fd(&old->conn_fd);
 		link_channel_put(old);
 	}
 }
@@ -235,7 +235,7 @@ static int send_doorbell(const struct link_channel *channel)
 		.version = UROCE_ABI_VERSION,
 	};
 
-	return send(channel->end, &doorbell, sizeof(doorbell), MSG_DONTWAIT | MSG_NOSIGNAL) < 0
+	return send(channel->conn_fd, &doorbell, sizeof(doorbell), MSG_DONTWAIT | MSG_NOSIGNAL) < 0
 		       ? -errno
 		       : 0;
 }

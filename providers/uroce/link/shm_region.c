@@ -62,10 +62,10 @@ void link_region_close_all(struct link *link)
 {
 	/* A forked child does not have the mapping. */
 	bool abandoned = atomic_load_explicit(&link->abandoned, memory_order_relaxed);
-	struct link_region *region, *older;
+	struct link_region *region, *next_region;
 
-	for (region = link->regions; region; region = older) {
-		older = region->older;
+	for (region = link->regions; region; region = next_region) {
+		next_region = region->next_region;
 		if (!abandoned)
 			munmap(region->memory, LINK_REGION_BYTES);
 		link_close_fd(&region->fd);
@@ -77,7 +77,7 @@ struct link_region *link_region_find(struct link *link, const struct link_endpoi
 {
 	struct link_region *region;
 
-	for (region = link->regions; region; region = region->older)
+	for (region = link->regions; region; region = region->next_region)
 		if (link_endpoint_equal(&region->endpoint, endpoint))
 			break;
 	return region;
@@ -88,7 +88,7 @@ static bool has_max_regions(const struct link *link)
 	const struct link_region *region;
 	unsigned int count = 0;
 
-	for (region = link->regions; region; region = region->older)
+	for (region = link->regions; region; region = region->next_region)
 		count++;
 	return count >= LINK_REGIONS_MAX;
 }
@@ -104,7 +104,7 @@ void link_region_attach(struct link_region *region, struct link_addr *addr)
 /*
  * Returns the region of the endpoint, which is created if necessary, or NULL.  The address need not
  * be open here: the peer may be the first to connect, and its frames then wait until it is.  Caller
- * holds the lock.
+ * holds link->lock.
  */
 static struct link_region *get_region(struct link *link, const struct link_endpoint *endpoint)
 {
@@ -115,7 +115,7 @@ static struct link_region *get_region(struct link *link, const struct link_endpo
 		region = new_region(link, endpoint);
 		if (!region)
 			return NULL;
-		region->older = link->regions;
+		region->next_region = link->regions;
 		link->regions = region;
 	}
 	if (region && addr)
@@ -204,7 +204,7 @@ static int take_from_slots(struct link_region *region, unsigned int first, unsig
 	for (; slot < last; slot = link_slot_set_next(&region->slots, slot + 1)) {
 		if (!take_frame(region, slot, batch))
 			continue;
-		region->next = (slot + 1) % LINK_SLOTS;
+		region->next_slot = (slot + 1) % LINK_SLOTS;
 		region->frames_since_poll++;
 		return 0;
 	}
@@ -213,7 +213,7 @@ static int take_from_slots(struct link_region *region, unsigned int first, unsig
 
 int link_region_receive(struct link_region *region, struct link_batch *batch)
 {
-	unsigned int next = region->next;
+	unsigned int next = region->next_slot;
 
 	if (!take_from_slots(region, next, LINK_SLOTS, batch))
 		return 0;
