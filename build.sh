@@ -64,7 +64,7 @@ long_forms() {
 	cannot=$("$root/buildlib/host-check")
 	export UROCE_TEST_HOST_CANNOT=$cannot
 	export UROCE_INTEG_LONG=1 UROCE_INTEROP=long UROCE_NET=long
-	for script in "$root"/tests/{integ,net}/test_*.py "$root/tests/interop"; do
+	for script in "$root"/tests/{integ/*,net}/test_*.py "$root/tests/interop"; do
 		"$root/buildlib/with-network" timeout 7200 /usr/bin/python3 -m pytest -q \
 			-p no:cacheprovider "$script" || [ $? = 77 ] || {
 			echo "nightly: FAILED $script"

@@ -125,11 +125,12 @@ endfunction()
 
 # uroce_pytests(label TIMEOUT seconds [SERIAL name...] [LONG name...])
 #
-# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those named SERIAL
-# measure time.  Those named LONG begin early: none of them shall be left alone at the end.
+# Every test_NAME.py of the calling folder and of those in it is one test, "label.test_NAME".  Those
+# named SERIAL measure time.  Those named LONG begin early, so that none is left alone at the end.
 function(uroce_pytests label)
 	cmake_parse_arguments(arg "" "TIMEOUT" "SERIAL;LONG" ${ARGN})
-	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py")
+	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py"
+	     "${CMAKE_CURRENT_SOURCE_DIR}/*/test_*.py")
 	foreach(script ${scripts})
 		get_filename_component(name "${script}" NAME_WE)
 		set(serial)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Places to run programs at, for every test of this folder."""
+"""Places to run programs at, for every test of the folders below."""
 import os
 import sys
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
 sys.dont_write_bytecode = True
 import harness  # noqa: E402
 

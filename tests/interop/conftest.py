@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "integ")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "integ", "support")]
 sys.dont_write_bytecode = True
 import guest  # noqa: E402
 import harness  # noqa: E402

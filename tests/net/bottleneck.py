@@ -19,7 +19,7 @@ import sysconfig
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integ"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integ", "support"))
 import harness  # noqa: E402
 
 LINE = 25_000_000            # bytes per second: 200 Mb/s

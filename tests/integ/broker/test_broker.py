@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""uroce-broker, by its protocol: Documentation/decisions/broker.md."""
+import contextlib
+import errno
+import os
+import socket
+import struct
+import time
+
+import pytest
+
+import broker_client as bc
+import harness
+
+IDLE = 0.2  # seconds; in the environment in milliseconds
+ADDRESS = "127.0.0.1"
+
+
+def until(condition, what, seconds=harness.PATIENCE):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def short_idle(monkeypatch):
+    monkeypatch.setenv("UROCE_TEST_BROKER_IDLE", str(int(IDLE * 1000)))
+
+
+@pytest.fixture
+def place(loopback):
+    """A place without a broker, in which this process can make sockets."""
+    harness.need_root()
+    if not loopback.holder:
+        pytest.skip("network namespaces are not permitted here")
+    until(lambda: not bc.brokers(loopback), "a broker of an earlier test does not end")
+    yield loopback
+    loopback.close()
+    until(lambda: not bc.brokers(loopback), "a broker does not end")
+
+
+def broker_program(place):
+    return os.path.join(place.scratch.lib, "uroce-broker")
+
+
+@pytest.fixture
+def broker(place):
+    """A broker that stays until the test ends."""
+    process = place.start(broker_program(place), "--stay")
+    until(lambda: bc.listeners(place), process)
+    yield process
+    assert process.running(), process
+    process.kill()
+
+
+@pytest.fixture
+def clients(place):
+    """Makes clients, which are closed at the end of the test."""
+    with contextlib.ExitStack() as stack:
+        def new(*arguments, **options):
+            client = bc.Client(place, *arguments, **options)
+            stack.callback(client.close)
+            return client
+        yield new
+
+
+@pytest.fixture
+def sender(place):
+    made = bc.Sender(place)
+    yield made
+    made.close()
+
+
+def on_address(new, count):
+    made = [new() for _ in range(count)]
+    for client in made:
+        assert client.add_address(ADDRESS) == (0, 0, 0)
+    return made
+
+
+def test_welcome(broker, place, clients):
+    """A worker gets a slot of its own, a delivery socket, and a lock that has the slot's name."""
+    made = [clients() for _ in range(3)]
+    assert [client.error for client in made] == [0, 0, 0]
+    assert len({client.slot for client in made}) == 3
+    assert len({client.secret for client in made}) == 1
+    names = {line.split()[-1] for line in place.net("unix")}
+    for client in made:
+        assert client.role == bc.WORKER and client.slot < bc.SLOTS and len(client.locks) == 1
+        assert client.delivery.type == socket.SOCK_SEQPACKET
+        assert f"@uroce-broker/1/slot/{client.slot}" in names
+        assert client.alive()
+
+
+def test_visitor_has_no_slot(broker, clients):
+    visitor = clients(bc.GUEST)
+    assert (visitor.error, visitor.role, visitor.slot) == (0, bc.GUEST, bc.NO_SLOT)
+    assert not visitor.locks and visitor.alive()
+
+
+def test_lock_outlives_the_connection(broker, place, clients):
+    """The name is bound while the worker has the lock, and no other worker gets the slot."""
+    first = clients()
+    slot = first.slot
+    first.sock.close()
+    taken = [clients().slot for _ in range(100)]
+    assert slot not in taken
+    names = {line.split()[-1] for line in place.net("unix")}
+    assert f"@uroce-broker/1/slot/{slot}" in names
+
+
+def test_further_slots(broker, clients, sender):
+    """Further slots of a worker lead to its one member; it has 64 of them at most."""
+    worker, other = on_address(clients, 2)
+    slots = {worker.slot}
+    for _ in range(63):
+        error, slot = worker.add_slot()
+        assert error == 0
+        slots.add(slot)
+    assert len(slots) == 64 and other.slot not in slots and len(worker.locks) == 64
+    for slot in slots:
+        sender.send(bc.bth(slot, slot))
+    found = bc.arrived(worker.members[ADDRESS], 1)
+    assert set(found) == {bc.bth(slot, slot) for slot in slots}
+    assert bc.arrived(other.members[ADDRESS]) == []
+    error, slot = worker.add_slot()
+    assert error < 0 and slot == bc.NO_SLOT
+    assert worker.alive()
+
+
+def check_steering(sender, living, dead=()):
+    """Each living worker gets its own datagrams and no other; those for dead slots are lost."""
+    for number in range(10):
+        for slot in dead:
+            sender.send(bc.bth(slot, number))
+        for client in living:
+            sender.send(bc.bth(client.slot, number))
+    for client in living:
+        expected = [bc.bth(client.slot, number) for number in range(10)]
+        found = []
+
+        def all_arrived(client=client, found=found):
+            found += [data for data in bc.arrived(client.members[ADDRESS])
+                      if not bc.is_probe(data) and not bc.is_trial(data)]
+            return len(found) >= 10
+        until(all_arrived, f"slot {client.slot} gets only {found}")
+        assert found == expected
+
+
+def test_steering(broker, clients, sender):
+    living = on_address(clients, 5)
+    check_steering(sender, living)
+    dead = []
+    for gone in 2, 0:
+        client = living.pop(gone)
+        dead.append(client.slot)
+        client.close()
+        check_steering(sender, living, dead)
+    # Slots of nobody, and what is too short to have a slot.
+    sender.send(b"short")
+    sender.send(bc.bth(bc.SLOTS - 1, 1))
+    check_steering(sender, living, dead)
+    living += on_address(clients, 3)
+    assert not {client.slot for client in living} & set(dead)
+    check_steering(sender, living, dead)
+
+
+def inode(client):
+    return os.fstat(client.members[ADDRESS].fileno()).st_ino
+
+
+def test_look(broker, clients):
+    """Another slot's socket, which is the one that its client gets, now or later."""
+    user, other = on_address(clients, 2)
+    assert user.look(ADDRESS, other.slot) == (0, inode(other))
+    assert user.look("127.0.0.2", other.slot) == (-errno.ENOENT, None)
+    assert user.look(ADDRESS, 4000) == (-errno.ENOENT, None)
+
+
+def test_look_before_address(broker, place, clients, sender):
+    """More members than there are spare ones are promised, and none of them to two clients."""
+    user, *late = [clients() for _ in range(7)]
+    assert user.look(ADDRESS, late[0].slot) == (-errno.ENOENT, None)
+    assert user.add_address(ADDRESS) == (0, 0, 0)
+    seen = {client: user.look(ADDRESS, client.slot)[1] for client in late[1:]}
+    assert len({*seen.values(), inode(user)} - {None}) == 6
+    for client in late[:4]:
+        assert client.add_address(ADDRESS) == (0, 0, 0)
+    for client in late[1:4]:
+        assert inode(client) == seen[client]
+    assert inode(late[0]) not in seen.values()
+    check_steering(sender, [user, *late[:4]], [client.slot for client in late[4:]])
+    # One that has ended without its member leaves it to others.
+    sockets = len(place.sockets()[1])
+    late[4].close()
+    assert on_address(clients, 1)[0].alive() and len(place.sockets()[1]) == sockets
+
+
+def test_a_promise_keeps_no_port(broker, place, clients):
+    user, late = clients(), clients()
+    assert user.add_address(ADDRESS) == (0, 0, 0)
+    assert user.look(ADDRESS, late.slot)[0] == 0
+    user.close()
+    until(lambda: not place.sockets()[1], "the port is in use")
+    assert late.add_address(ADDRESS) == (0, 0, 0)
+
+
+def test_steering_of_many(broker, clients, sender):
+    living = on_address(clients, 100)
+    assert len({client.slot for client in living}) == 100
+    dead = []
+    for _ in range(50):
+        client = living.pop(0)
+        dead.append(client.slot)
+        client.close()
+    check_steering(sender, living, dead)
+    living += on_address(clients, 30)
+    check_steering(sender, living, set(dead) - {client.slot for client in living})
+
+
+def test_member_of_a_dead_worker_is_drained(broker, clients, sender):
+    """A slot's next owner finds nothing in the member that was meant for the one before."""
+    dead, other = on_address(clients, 2)
+    slot = dead.slot
+    for number in range(20):
+        sender.send(bc.bth(slot, number))
+    dead.close()
+    for _ in range(200):
+        client = clients()
+        assert client.add_address(ADDRESS)[0] == 0
+        if client.slot == slot:
+            assert bc.arrived(client.members[ADDRESS]) == []
+            check_steering(sender, [client, other])
+            return
+        client.close()
+    pytest.fail("the slot is never given again")
+
+
+def test_address_end(broker, clients, sender):
+    leaving, staying = on_address(clients, 2)
+    leaving.send(bc.message(bc.ADDRESS_END, bc.address_body(ADDRESS)))
+    assert leaving.alive()
+    check_steering(sender, [staying], [leaving.slot])
+    assert leaving.add_address(ADDRESS) == (0, 0, 0)
+    check_steering(sender, [staying, leaving])
+
+
+def test_ipv6(broker, place, clients):
+    sender = bc.Sender(place, "::1")
+    first, second = clients(), clients()
+    for client in first, second:
+        assert client.add_address("::1") == (0, 0, 0)
+        sender.send(bc.bth(client.slot, 7))
+        assert bc.arrived(client.members["::1"], 1) == [bc.bth(client.slot, 7)]
+    assert bc.arrived(first.members["::1"]) == []
+    sender.close()
+
+
+def test_address_of_nobody(broker, clients):
+    """An error is a reply, and the connection goes on."""
+    client = clients()
+    error, user, _ = client.add_address("192.0.2.77")
+    assert error == -errno.EADDRNOTAVAIL and user == 0 and not client.members
+    assert client.alive()
+
+
+HELLO_BODY = bc.hello()
+BAD_BEGINNINGS = {
+    "one byte": b"\x01",
+    "less than a header": bc.message(bc.HELLO)[:15],
+    "a header": bc.message(bc.HELLO),
+    "short": bc.message(bc.HELLO, HELLO_BODY)[:-1],
+    "long": bc.message(bc.HELLO, HELLO_BODY + b"\0"),
+    "very long": bc.message(bc.HELLO, HELLO_BODY + bytes(50000)),
+    "a slot of a new worker": bc.message(bc.HELLO, bc.hello(bc.WORKER, [5])),
+    "older version": bc.message(bc.HELLO, HELLO_BODY, version=0),
+    "newer version": bc.message(bc.HELLO, HELLO_BODY, version=2),
+    "an error": bc.message(bc.HELLO, HELLO_BODY, error=-1),
+    "type 0": bc.message(0, HELLO_BODY),
+    "unknown type": bc.message(27, HELLO_BODY),
+    "short SUPERSEDE": bc.message(bc.SUPERSEDE)[:-1],
+    "huge type": bc.message(0xFFFFFFFF, HELLO_BODY),
+    "role 0": bc.message(bc.HELLO, bc.hello(0)),
+    "role 4": bc.message(bc.HELLO, bc.hello(4)),
+    "a slot too high": bc.message(bc.HELLO, bc.hello(bc.RETURNING, [bc.SLOTS])),
+    "the same slot twice": bc.message(bc.HELLO, bc.hello(bc.RETURNING, [7, 7])),
+    "too many slots": bc.message(bc.HELLO, bc.hello(bc.RETURNING, range(100, 165))),
+    "fewer slots than it says": bc.message(bc.HELLO, bc.hello(bc.RETURNING, [5, 6]))[:-4],
+    "a slot of a visitor": bc.message(bc.HELLO, bc.hello(bc.GUEST, [5])),
+    "PING first": bc.message(bc.PING),
+    "SLOT first": bc.message(bc.SLOT, struct.pack("=II", bc.NO_SLOT, 0)),
+    "ADDRESS first": bc.message(bc.ADDRESS, bc.address_body(ADDRESS)),
+    "LIST first": bc.message(bc.LIST, bytes(8)),
+    "a reply": bc.message(bc.WELCOME, bytes(16)),
+}
+
+
+def goes_on(client, sender):
+    assert client.alive()
+    check_steering(sender, [client])
+
+
+@pytest.mark.parametrize("name", BAD_BEGINNINGS)
+def test_bad_beginning(broker, place, clients, sender, name):
+    """A message that does not pass the checks ends its connection, and no other."""
+    other, = on_address(clients, 1)
+    connection = bc.Connection(place)
+    connection.send(BAD_BEGINNINGS[name])
+    assert connection.ends()
+    goes_on(other, sender)
+
+
+def ports(count, *entries):
+    return struct.pack("=II", count, 0) + b"".join(entries)
+
+
+def port(space=0x0106, number=7000, flags=0, identity=1, reserved=0):
+    return bc.endpoint(ADDRESS) + struct.pack("=HHIII", space, number, flags, identity, reserved)
+
+
+SECOND = {
+    "second HELLO": (bc.HELLO, HELLO_BODY),
+    "a reply": (bc.SLOT_REPLY, struct.pack("=II", 5, 0)),
+    "PONG without PING": (bc.PONG, b""),
+    "long PING": (bc.PING, bytes(4)),
+    "SLOT names a slot": (bc.SLOT, struct.pack("=II", 5, 0)),
+    "SLOT reserved": (bc.SLOT, struct.pack("=II", bc.NO_SLOT, 1)),
+    "short SLOT": (bc.SLOT, bytes(4)),
+    "ADDRESS flags": (bc.ADDRESS, bc.address_body(ADDRESS, 128)),
+    "ADDRESS user": (bc.ADDRESS, bc.endpoint(ADDRESS) + struct.pack("=II", 0, 1)),
+    "ADDRESS reserved": (bc.ADDRESS, bc.address_body(ADDRESS)[:20] + b"\1" + bytes(11)),
+    "short ADDRESS": (bc.ADDRESS, bc.address_body(ADDRESS)[:-1]),
+    "a claim without a member": (bc.ADDRESS, bc.address_body(ADDRESS, 1)),
+    "GSI flags": (bc.GSI, struct.pack("=II", 128, 0)),
+    "GSI reserved": (bc.GSI, struct.pack("=II", 1, 1)),
+    "GSI without the file": (bc.GSI, struct.pack("=II", 3, 0)),
+    "no port": (bc.PORT, ports(0)),
+    "fewer ports than it says": (bc.PORT, ports(2, port(flags=4))),
+    "more ports than it says": (bc.PORT, ports(1, port(flags=4), port(flags=4))),
+    "two new ports": (bc.PORT, ports(2, port(), port(number=7001))),
+    "65 ports": (bc.PORT, ports(65, *[port(number=n, flags=4) for n in range(7000, 7065)])),
+    "huge number of ports": (bc.PORT, ports(0xFFFFFFFF, port(flags=4))),
+    "PORT flags": (bc.PORT, ports(1, port(flags=0x80))),
+    "PORT listens without returning": (bc.PORT, ports(1, port(flags=8))),
+    "PORT reserved": (bc.PORT, ports(1, port(reserved=1))),
+    "PORT space": (bc.PORT, ports(1, port(space=0x7777))),
+    "two ports to listen": (bc.PORT_LISTEN, ports(2, port(), port(number=7001))),
+    "LOOK slot": (bc.LOOK, bc.endpoint(ADDRESS) + struct.pack("=II", bc.SLOTS, 0)),
+    "INTRODUCE slot": (bc.INTRODUCE, struct.pack("=II", bc.SLOTS, 1)),
+    "INTRODUCE purpose 0": (bc.INTRODUCE, struct.pack("=II", 1, 0)),
+    "INTRODUCE purpose 3": (bc.INTRODUCE, struct.pack("=II", 1, 3)),
+    "LIST of no slot": (bc.LIST, struct.pack("=II", 0, 1)),
+    "VISITOR from a client": (bc.VISITOR, struct.pack("=II", 1, 1)),
+    "DATAGRAM on the control connection": (bc.DATAGRAM, bytes(56)),
+    "PROBED on the control connection": (bc.PROBED, bc.endpoint(ADDRESS) + bytes(8)),
+    "SUPERSEDE after HELLO": (bc.SUPERSEDE, b""),
+    "WATCH from a client": (bc.WATCH, struct.pack("=II", 1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_bad_request(broker, clients, sender, name):
+    other, bad = on_address(clients, 2)
+    bad.send(bc.message(*SECOND[name]))
+    assert bad.ends()
+    goes_on(other, sender)
+
+
+@pytest.mark.parametrize("count", (1, 2, 64, 253))
+def test_descriptors_of_no_use(broker, clients, sender, count):
+    """They end the connection and are closed."""
+    other, bad = on_address(clients, 2)
+    read, write = os.pipe()
+    bad.send(bc.message(bc.PING), [write] * count)
+    os.close(write)
+    assert bad.ends()
+    assert os.read(read, 1) == b""
+    os.close(read)
+    goes_on(other, sender)
+
+
+BAD_DELIVERIES = {
+    "one byte": b"\1",
+    "a request": bc.message(bc.PING),
+    "very long": bytes(60000),
+    "short DATAGRAM": bc.message(bc.DATAGRAM, bytes(55)),
+    "DATAGRAM without reason": bc.message(bc.DATAGRAM, bytes(56)),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DELIVERIES)
+def test_bad_delivery(broker, clients, sender, name):
+    other, bad = on_address(clients, 2)
+    bad.delivery.send(BAD_DELIVERIES[name])
+    assert bad.ends()
+    goes_on(other, sender)
+
+
+def test_silent_connections(broker, place, clients):
+    """Without HELLO a connection lasts a second; many of them keep no worker out."""
+    silent = [bc.Connection(place) for _ in range(200)]
+    start = time.monotonic()
+    assert clients().error == 0
+    assert time.monotonic() - start < 1
+    assert all(connection.ends(3) for connection in silent)
+    assert time.monotonic() - start < 4
+    for connection in silent:
+        connection.close()
+
+
+STRANGER = """
+import socket, sys
+name, hello = "\\0uroce-broker/1/" + sys.argv[1], bytes.fromhex(sys.argv[2])
+got, kept = 0, []
+for round in range(200):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sock.settimeout(2)
+    try:
+        sock.connect(name)
+        sock.send(hello)
+    except OSError:
+        pass
+    kept.append(sock)
+    if round == 20:
+        print("begun", flush=True)
+for sock in kept:
+    try:
+        got += len(sock.recv(4096))
+    except OSError:
+        pass
+print("got", got, flush=True)
+"""
+
+
+def test_another_user(broker, place, clients, sender):
+    """A stranger gets nothing from the broker, and does not hold up those whom it serves."""
+    harness.need_root()
+    other, = on_address(clients, 1)
+    stranger = place.start(harness.PYTHON, "-c", STRANGER, max(bc.listeners(place)),
+                           bc.message(bc.HELLO, HELLO_BODY).hex(), user=harness.NOBODY)
+    stranger.await_words("begun")
+    start = time.monotonic()
+    client, = on_address(clients, 1)
+    assert time.monotonic() - start < 1
+    assert stranger.done().split() == ["begun", "got", "0"]
+    check_steering(sender, [other, client])

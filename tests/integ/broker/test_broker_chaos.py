@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Pairs of stock programs while their uroce-broker is killed, stopped and continued at random.
+
+Now and then one end of a pair is killed as well.  All other pairs end well, the other end of that
+one is told, and in the end nothing is left.  Only with UROCE_INTEG_LONG=1: what test_many.py and
+test_broker_death.py do to brokers runs always.  UROCE_CHAOS_SEED=N draws the same again, but not at
+the same moments; UROCE_CHAOS_PROCESSES=N and UROCE_CHAOS_SECONDS=N say how many and how long.
+"""
+import concurrent.futures
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import time
+
+import pytest
+
+import broker_client
+import harness
+from test_broker import ADDRESS, place, short_idle, until
+
+# Fixtures are found by name.
+__all__ = ["place", "short_idle"]
+
+pytestmark = [
+    pytest.mark.skipif(not harness.LONG, reason="the long form, UROCE_INTEG_LONG=1"),
+    pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")]
+
+SEED = int(os.environ.get("UROCE_CHAOS_SEED", time.time_ns() % 1000000))
+PROCESSES = int(os.environ.get("UROCE_CHAOS_PROCESSES", "100"))
+SECONDS = float(os.environ.get("UROCE_CHAOS_SECONDS", "120"))
+BETWEEN_BROKERS = 1  # seconds from one that is killed or stopped to the next, on the average
+BETWEEN_VICTIMS = 3
+STOPPED = 0.3, 2.5  # seconds: the clients of a broker look for another one after 1.5
+# Seconds that a pair may take: so many wait for so few processors, those that poll for each other.
+BOUND = 60 + 3 * PROCESSES
+# ... and the other end of one that was killed: a broker may be killed at the same moment.
+TOLD = harness.PATIENCE
+LAST_EVENTS = 12
+
+
+def shown(place, process):
+    """What uroce-stat says of it; None while a broker does not answer."""
+    stat = os.path.join(place.scratch.bin, "uroce-stat")
+    process = place.run(stat, "--json", process.pid)
+    return json.loads(process.output) if process.popen.returncode == 0 else None
+
+
+class Pair:
+    """A server and its client, under way; victim is the one of them that was killed."""
+
+    def __init__(self, begun, processes):
+        self.begun, self.processes = begun, processes
+        self.victim = self.killed = None
+
+    def kill_one(self, rng):
+        self.victim = rng.choice(self.processes)
+        self.killed = time.monotonic()
+        self.victim.kill()
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+
+    def may_wait(self, place):
+        """Whether the other end of a killed one waits for what no adapter tells it of: a message,
+        or a first connection.  None if that cannot be seen at the moment."""
+        survivor, = (process for process in self.processes if process is not self.victim)
+        # rping has a state in which it does not end then.
+        if "DISCONNECT EVENT" in survivor.errors:
+            return True
+        found = shown(place, survivor)
+        return found if found is None else not any(
+            process["connections"] or any(qp["sq_used"] for qp in process["qps"])
+            for process in found)
+
+    def wrong(self, place, now):
+        """What is wrong with it, "" if nothing; None if it has not ended and need not have."""
+        if not any(process.running() for process in self.processes):
+            return "".join(self.wrong_end(process) for process in self.processes)
+        late = now - self.begun - BOUND if self.victim is None else now - self.killed - TOLD
+        if late < 0:
+            return None
+        may_wait = self.victim is not None and self.may_wait(place)
+        if may_wait is None and late < BOUND:
+            return None
+        return "" if may_wait else f"hangs: {[shown(place, one) for one in self.processes]} "
+
+    def wrong_end(self, process):
+        code = process.popen.returncode
+        good = code == 0 or (code == 255 and harness.RPING_IS_OVER in process.said)
+        # The other end of a victim fails in many ways, or has just had all that it waits for.
+        if self.victim is None and not good or process is not self.victim and code < 0:
+            return f"exit code {code} "
+        return "complains " if "uroce: " in process.errors else ""
+
+    def __str__(self):
+        return "\n".join(f"{'killed' if process is self.victim else process.popen.returncode}: "
+                         f"{process}" for process in self.processes)
+
+
+def await_listener(place, server):
+    """Asks that process alone, and not often: many do so at once."""
+    until = time.monotonic() + BOUND
+    while not any(process["listeners"] for process in shown(place, server) or []):
+        assert server.running() and time.monotonic() < until, f"does not listen: {server}"
+        time.sleep(0.2)
+
+
+def start(place, seed):
+    """A pair that takes between a moment and some seconds, and polls or sleeps."""
+    rng = random.Random(seed)
+    begun = time.monotonic()
+    # Those that are told so by both ends exchange packets through shared memory.
+    env = {"UROCE_SHM": rng.choice(["off", "off", "on"])}
+    if rng.random() < 0.5:
+        # Those that poll wait for each other's processor.
+        words = rng.choice([["10"], ["500"], ["10", "-e"], ["2000", "-e"], ["20000", "-e"]])
+        command = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", *words]
+        return Pair(begun, harness.start_pair(place, command, env=env))
+    port = place.free_port()
+    rounds = rng.choice([10, 500, 5000])
+    server = place.start("rping", "-s", "-a", ADDRESS, "-p", port, "-C", rounds, env=env)
+    await_listener(place, server)
+    client = place.start("rping", "-c", "-V", "-a", ADDRESS, "-p", port, "-C", rounds, env=env)
+    return Pair(begun, (server, client))
+
+
+class Crowd:
+    """The pairs under way; new ones start beside those, several at a time."""
+
+    def __init__(self, place, rng, pool, size):
+        self.place, self.rng, self.pool, self.size = place, rng, pool, size
+        self.starting, self.pairs, self.took, self.failures = [], [], [], []
+        self.victims = self.told = 0
+
+    def fill(self):
+        while len(self.starting) + len(self.pairs) < self.size:
+            self.starting.append(self.pool.submit(start, self.place, self.rng.random()))
+
+    def look(self, events):
+        """Those that have started join, those that are over leave."""
+        for future in [f for f in self.starting if f.done()]:
+            self.starting.remove(future)
+            if error := future.exception():
+                self.fail(f"does not start: {error}", events)
+            else:
+                self.pairs.append(future.result())
+        for pair in list(self.pairs):
+            now = time.monotonic()
+            wrong = pair.wrong(self.place, now)
+            if wrong is None:
+                continue
+            self.pairs.remove(pair)
+            if wrong:
+                self.fail(f"{wrong} after {now - pair.begun:.2f} s: {pair}", events)
+            elif pair.victim is None:
+                self.took.append(now - pair.begun)
+            else:
+                self.told += not any(process.running() for process in pair.processes)
+            pair.end()
+
+    def kill_one(self):
+        living = [pair for pair in self.pairs if pair.victim is None]
+        if living:
+            self.rng.choice(living).kill_one(self.rng)
+            self.victims += 1
+
+    def fail(self, what, events):
+        what = f"{time.monotonic():.2f}: {what}\nbefore it: {events[-LAST_EVENTS:]}"
+        print("FAILED", what, flush=True)
+        self.failures.append(what)
+
+
+class Brokers:
+    """Those of a place: one is killed, or stopped for a time."""
+
+    def __init__(self, place, rng):
+        self.place, self.rng, self.stopped = place, rng, {}
+        self.events, self.killed, self.stops = [], 0, 0
+
+    def signal(self, pid, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        self.events.append((number.name, pid, round(time.monotonic(), 2)))
+
+    def disturb(self):
+        brokers = [pid for pid in broker_client.brokers(self.place) if pid not in self.stopped]
+        if not brokers:
+            return
+        pid = self.rng.choice(brokers)
+        if self.rng.random() < 0.4:
+            self.signal(pid, signal.SIGSTOP)
+            self.stopped[pid] = time.monotonic() + self.rng.choice(STOPPED)
+            self.stops += 1
+        else:
+            self.signal(pid, signal.SIGKILL)
+            self.killed += 1
+
+    def go_on(self, now=float("inf")):
+        for pid in [pid for pid, end in self.stopped.items() if end <= now]:
+            del self.stopped[pid]
+            # A stopped one can be killed, too.
+            self.signal(pid, self.rng.choice([signal.SIGCONT, signal.SIGCONT, signal.SIGKILL]))
+
+
+class Dice:
+    """Says when the next one of some events is due."""
+
+    def __init__(self, rng, seconds):
+        self.rng, self.seconds, self.due = rng, seconds, time.monotonic() + seconds
+
+    def fall(self, now):
+        if now < self.due:
+            return False
+        self.due = now + self.rng.expovariate(1 / self.seconds)
+        return True
+
+
+def disturb(crowd, brokers, chaos, rng):
+    """Until the time is over and all have ended."""
+    end = time.monotonic() + SECONDS
+    broker_dice, victim_dice = Dice(rng, BETWEEN_BROKERS), Dice(rng, BETWEEN_VICTIMS)
+    while (now := time.monotonic()) < end or crowd.starting or crowd.pairs:
+        if now < end:
+            crowd.fill()
+            if chaos and broker_dice.fall(now):
+                brokers.disturb()
+            if victim_dice.fall(now):
+                crowd.kill_one()
+            brokers.go_on(now)
+        else:
+            brokers.go_on()
+        crowd.look(brokers.events)
+        time.sleep(0.02)
+
+
+def processes_of(place):
+    """What runs in the place's network namespace."""
+    own = os.stat(f"/proc/{place.holder.pid}/ns/net").st_ino
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            if os.stat(f"/proc/{pid}/ns/net").st_ino == own:
+                found[int(pid)] = file.read().strip()
+    return found
+
+
+@pytest.mark.parametrize("broker", ("lives", "is killed and stopped"))
+def test_pairs(place, broker):
+    print(f"UROCE_CHAOS_SEED={SEED}")
+    before, files = processes_of(place), set(os.listdir("/dev/shm"))
+    rng = random.Random(SEED)
+    size = max(1, PROCESSES // 2)
+    # Its threads live as long as what they have started: see setpriv --pdeathsig in harness.py.
+    with concurrent.futures.ThreadPoolExecutor(size) as pool:
+        crowd, brokers = Crowd(place, rng, pool, size), Brokers(place, rng)
+        try:
+            disturb(crowd, brokers, broker != "lives", rng)
+        finally:
+            brokers.go_on()
+    print(f"{len(crowd.took)} pairs ended well after {max(crowd.took, default=0):.1f} s at most; "
+          f"one end of {crowd.victims} was killed, {crowd.told} others were told; brokers: "
+          f"{brokers.killed} killed, {brokers.stops} stopped")
+    assert not crowd.failures, "\n\n".join(crowd.failures)
+    assert len(crowd.took) > SECONDS / 4 and crowd.victims and crowd.told >= crowd.victims / 2
+    assert broker == "lives" or brokers.killed + brokers.stops > SECONDS / BETWEEN_BROKERS / 4
+    place.await_no_sockets()
+    until(lambda: not broker_client.brokers(place), "a broker does not end")
+    assert processes_of(place) == before
+    assert set(os.listdir("/dev/shm")) <= files

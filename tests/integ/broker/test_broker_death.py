@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What programs notice of the death of their uroce-broker."""
+import array
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import time
+
+import pytest
+
+import broker_client as bc
+import harness
+import talk
+from test_broker import ADDRESS, broker, broker_program, place, short_idle, until
+
+# Fixtures are found by name.
+__all__ = ["broker", "place", "short_idle"]
+
+
+def run_pair(place, seconds=harness.PATIENCE):
+    """Both ends of a pair that exchanges some messages with each other."""
+    start = time.monotonic()
+    words = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "50"]
+    for process in reversed(harness.start_pair(place, words)):
+        process.done(seconds)
+    return time.monotonic() - start
+
+
+def one_broker(place):
+    until(lambda: len(bc.brokers(place)) == 1, f"brokers: {bc.brokers(place)}", 5)
+    return bc.brokers(place)[0]
+
+
+@pytest.mark.skipif(not shutil.which("ib_send_bw"), reason="no perftest here")
+def test_broker_is_killed(place):
+    """Traffic goes on, and new processes find a new broker; the last one ends."""
+    words = ["ib_send_bw", "-d", "uroce_lo", "-F", "-D", "10", "-s", "4096", "-x", "0"]
+    server, client = harness.start_pair(place, words)
+    run_pair(place)
+    killed = set()
+    for _ in range(5):
+        killed.add(one_broker(place))
+        os.kill(one_broker(place), signal.SIGKILL)
+        run_pair(place)
+        assert one_broker(place) not in killed
+        assert client.running() and server.running(), client
+    for process in client, server:
+        process.done()
+    until(lambda: not bc.brokers(place), "the broker does not end", 5)
+    place.await_no_sockets()
+
+
+def test_idle_after_a_return(place):
+    """Processes that do not use queue pair 1 sleep again when they have found a new broker."""
+    ends = talk.pair(place)
+    old = one_broker(place)
+    os.kill(old, signal.SIGKILL)
+    assert ends[0].do("write") == talk.SUCCESS
+    until(lambda: bc.brokers(place) not in ([], [old]), "there is no new broker", 5)
+    time.sleep(0.5)
+    used = [end.process.ticks() for end in ends]
+    time.sleep(1)
+    assert all(end.process.ticks() - was < 0.3 for end, was in zip(ends, used))
+
+
+def test_broker_is_stopped(place):
+    """It is replaced, and ends as soon as it runs again."""
+    server, client = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
+                                                "-n", "100000000"])
+    old = one_broker(place)
+    os.kill(old, signal.SIGSTOP)
+    try:
+        assert run_pair(place) < 5
+        assert len(bc.brokers(place)) == 2
+        number = max(bc.listeners(place))
+    finally:
+        os.kill(old, signal.SIGCONT)
+    until(lambda: bc.listeners(place) == [number], "the old broker does not end", 2)
+    assert run_pair(place) < 5
+    for process in server, client:
+        used = process.ticks()
+        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
+
+
+@pytest.mark.parametrize("wait", ([], ["-e"]), ids=("polls", "sleeps"))
+def test_new_broker_does_not_reply(place, wait):
+    """Its clients wait a second for it.  Members that have moved get no packets until the next one
+    has found them, longer than eight timeouts of 67 ms: these do not count."""
+    pair = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
+                                      "-n", "100000000", *wait])
+    until(lambda: all(process.ticks() > 0.1 for process in pair), "no traffic")
+    old = one_broker(place)
+    silent = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with contextlib.closing(silent):
+        silent.bind(f"\0uroce-broker/{bc.VERSION}/{max(bc.listeners(place)) + 1}")
+        silent.listen(16)
+        os.kill(old, signal.SIGKILL)
+        time.sleep(2)
+    for process in pair:
+        used = process.ticks()
+        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
+
+
+def test_stopped_broker_ends_later(place):
+    """The last members of a group move into the places of its members, which the new broker finds
+    out before the queue pairs that they belong to use up their retries (0.54 s)."""
+    pingpong = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "100000000"]
+    pairs = [harness.start_pair(place, pingpong)]
+    for _ in range(3):
+        old = one_broker(place)
+        os.kill(old, signal.SIGSTOP)
+        pairs.append(harness.start_pair(place, pingpong))
+        until(lambda: len(bc.brokers(place)) == 2, "there is no new broker", 5)
+        run_pair(place)
+        # Nothing changes for so long that the new broker counts the members less often.
+        time.sleep(0.7)
+        os.kill(old, signal.SIGKILL)
+        time.sleep(1)
+        for process in itertools.chain(*pairs):
+            assert process.running(), process
+        for process in pairs.pop(0):
+            process.kill()
+
+
+def test_stopped_broker_ends_beside_another(place):
+    """Nobody finds the members that move then, until the queue pairs that they belong to ask their
+    broker whether it is well, and start another one."""
+    pingpong = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "100000000"]
+    pairs = [harness.start_pair(place, pingpong)]
+    until(lambda: all(process.ticks() > 0.1 for process in pairs[0]), "no traffic")
+    first = one_broker(place)
+    os.kill(first, signal.SIGSTOP)
+    pairs += [harness.start_pair(place, pingpong) for _ in range(3)]
+    until(lambda: all(process.ticks() > 0.1 for process in pairs[-1]), "no traffic")
+    second, = set(bc.brokers(place)) - {first}
+    os.kill(second, signal.SIGSTOP)
+    try:
+        os.kill(first, signal.SIGKILL)
+        until(lambda: set(bc.brokers(place)) - {second}, "there is no new broker", 5)
+        time.sleep(1)
+        for process in itertools.chain(*pairs):
+            assert process.running(), process
+    finally:
+        os.kill(second, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def doomed_broker(place):
+    """The listening socket of the first broker's name, without a broker behind it."""
+    doomed = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with contextlib.closing(doomed):
+        doomed.settimeout(5)
+        doomed.bind(f"\0uroce-broker/{bc.VERSION}/0")
+        doomed.listen(16)
+        yield doomed
+
+
+def test_brokers_that_die_at_once(place):
+    """A program that begins amid their deaths finds one that lives: it searches for 5 s."""
+    with doomed_broker(place) as doomed:
+        program = place.start("ibv_devinfo", "-d", "uroce_lo")
+        for _ in range(6):
+            doomed.accept()[0].close()
+    program.done()
+
+
+needs_rping = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
+
+
+def rping_server(place, port, *words):
+    server = place.start("rping", "-s", "-a", ADDRESS, "-p", port, *words)
+    place.await_rdma_listener(server, port)
+    return server
+
+
+def greet_and_die(place, listener):
+    """A broker that welcomes one client, and ends when it is asked for something."""
+    control = listener.accept()[0]
+    control.settimeout(5)
+    kind, number, _, body, _ = bc.receive(control)
+    assert kind == bc.HELLO
+    role = struct.unpack_from("=I", body)[0]
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    # The slot of the highest number is nobody's.
+    slot = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    given = [theirs.fileno()] + [slot.fileno()] * (role == bc.WORKER)
+    welcome = struct.pack("=IIII", role, bc.SLOTS - 1, 1, 0)
+    control.sendmsg([bc.message(bc.WELCOME, welcome, number)],
+                    [(bc.SOL_SOCKET, bc.SCM_RIGHTS, array.array("i", given))])
+    control.recv(65536)
+    for sock in control, ours, theirs, slot:
+        sock.close()
+
+
+@needs_rping
+def test_requests_of_brokers_that_die(place):
+    """What a program asks for when brokers die is given by one that lives: it asks for 10 s."""
+    with doomed_broker(place) as doomed:
+        server = place.start("rping", "-s", "-a", ADDRESS, "-p", 7903)
+        for _ in range(6):
+            greet_and_die(place, doomed)
+    place.await_rdma_listener(server, 7903)
+
+
+@needs_rping
+def test_listener_at_the_next_broker(place):
+    """Connections come to a server whose broker was killed after it began to listen."""
+    server = rping_server(place, 7901, "-P")
+    for _ in range(3):
+        os.kill(one_broker(place), signal.SIGKILL)
+        start = time.monotonic()
+        place.start("rping", "-c", "-V", "-C", 10, "-a", ADDRESS, "-p", 7901).done()
+        assert time.monotonic() - start < 5
+    assert server.running(), server
+
+
+@needs_rping
+@pytest.mark.parametrize("moment", ("", "broker killed before", "broker killed with it"))
+def test_peer_of_a_killed_process(place, moment):
+    """It gets the DREQ that the broker sends; without a broker that can, it finds out itself."""
+    server = rping_server(place, 7902)
+    client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7902)
+    client.await_words("ping data")
+    if moment:
+        killed = one_broker(place)
+        os.kill(killed, signal.SIGKILL)
+    if moment == "broker killed before":
+        until(lambda: killed not in bc.brokers(place), "still there")
+        place.output_of("ibv_devinfo", "-d", "uroce_lo")
+        time.sleep(0.5)
+    client.kill()
+    server.await_words("DISCONNECT", 2)
+
+
+@needs_rping
+def test_slot_of_a_killed_process_rests(place):
+    """The next broker gives it to nobody soon, so that its peers see that nobody has it."""
+    server = rping_server(place, 7904)
+    client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7904)
+    client.await_words("ping data")
+    os.kill(server.pid, signal.SIGSTOP)
+    os.kill(one_broker(place), signal.SIGKILL)
+    client.kill()
+    # They hold the first slots that the next broker gives.
+    for port in range(7905, 7909):
+        rping_server(place, port)
+    os.kill(server.pid, signal.SIGCONT)
+    server.await_words("DISCONNECT", 5)
+
+
+def test_command_line(place):
+    program = broker_program(place)
+    for word in "--help", "--version":
+        shown = place.run(program, word)
+        assert shown.popen.returncode == 0 and shown.output and not shown.errors, shown
+    assert re.search(r"\d+\.\d+", shown.output), shown
+    for words in (), ("--nonsense",), ("--stay", "more"):
+        shown = place.run(program, *words)
+        assert shown.popen.returncode == 2, shown
+        assert "usage" in shown.errors.lower() and not shown.output, shown
+
+
+def test_second_broker_of_a_user(broker, place):
+    second = place.run(broker_program(place), "--stay", seconds=5)
+    assert second.popen.returncode == 1, second
+    assert len(second.errors.splitlines()) == 1 and not second.output, second
+    assert bc.brokers(place) == [broker.pid]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What workers have after the death of their uroce-broker, by its protocol."""
+import errno
+import os
+import signal
+import struct
+import time
+
+import pytest
+
+import broker_client as bc
+import harness
+from test_broker import (ADDRESS, broker_program, check_steering, clients, on_address, place, port,
+                         ports, sender, short_idle, until)
+
+# Fixtures are found by name.
+__all__ = ["clients", "place", "sender", "short_idle"]
+
+
+def start_broker(place):
+    """The next broker, which takes the name above the highest one."""
+    process = place.start(broker_program(place), "--stay")
+    until(lambda: bc.listeners(place), process)
+    return process
+
+
+def kill(broker, place):
+    broker.kill()
+    until(lambda: not bc.listeners(place), "the name of a killed broker stays")
+
+
+class Worker(bc.Client):
+    """It keeps its slots and members when its broker dies, and answers probes."""
+
+    answered = False
+
+    def come_back(self, place):
+        slots = [self.slot]
+        self.sock.close()
+        self.delivery.close()
+        locks, members = self.locks, self.members
+        self.__init__(place, bc.RETURNING, slots)
+        assert (self.error, self.slot) == (0, slots[0]) and not self.locks
+        self.locks, self.members, self.answered = locks, members, False
+        for address, sock in members.items():
+            assert self.add_address(address, sock) == (0, 1, 0)
+
+    def answer_probes(self):
+        """Answers the probes that have come; returns all other datagrams."""
+        others = []
+        for address, sock in self.members.items():
+            for data in bc.arrived(sock):
+                if bc.is_probe(data):
+                    self.answer(address, *bc.PROBE.unpack(data)[2:])
+                else:
+                    others.append(data)
+        return others
+
+    def answer(self, address, index, secret, number):
+        """As a worker does, not those of a broker before this one."""
+        if secret == self.secret:
+            self.answered = True
+            body = bc.endpoint(address) + struct.pack("=II", index, number)
+            self.delivery.send(bc.message(bc.PROBED, body))
+
+
+@pytest.fixture
+def workers(place):
+    made = []
+
+    def new():
+        made.append(Worker(place))
+        return made[-1]
+    yield new
+    for worker in made:
+        worker.close()
+
+
+def answer_probes(workers, seconds):
+    """The workers answer probes for this time; no other datagram may come."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for worker in workers:
+            assert worker.answer_probes() == []
+        time.sleep(0.002)
+
+
+def settle(workers, sender):
+    """Waits until the broker steers to each of these workers, which answer its probes.
+
+    The steering of the broker before it holds until it has the first answers.  Two replies later
+    it has read them.
+    """
+    def all_answered():
+        for worker in workers:
+            assert all(bc.is_trial(data) for data in worker.answer_probes())
+        return all(worker.answered for worker in workers)
+    until(all_answered, "no probes")
+    assert all(worker.alive() for worker in [*workers, *workers])
+    waiting = set(workers)
+
+    def all_steered():
+        for worker in workers:
+            for data in worker.answer_probes():
+                assert data == bc.trial(worker.slot)
+                waiting.discard(worker)
+        for worker in waiting:
+            sender.send(bc.trial(worker.slot))
+        return not waiting
+    until(all_steered, "not steered to")
+
+
+def come_back(workers, place):
+    for worker in workers:
+        worker.come_back(place)
+
+
+def test_all_return(place, workers, sender):
+    broker = start_broker(place)
+    living = on_address(workers, 6)
+    for _ in range(3):
+        kill(broker, place)
+        broker = start_broker(place)
+        come_back(living, place)
+        settle(living, sender)
+        check_steering(sender, living)
+        living += on_address(workers, 2)
+        check_steering(sender, living)
+
+
+def test_members_move(place, workers, sender):
+    """Members that only the broker had are closed with it, and the last ones take their indexes."""
+    broker = start_broker(place)
+    living = on_address(workers, 20)
+    dead = []
+    for number in 3, 0, 7, 10:
+        worker = living.pop(number)
+        dead.append(worker.slot)
+        worker.close()
+    kill(broker, place)
+    broker = start_broker(place)
+    come_back(living, place)
+    settle(living, sender)
+    check_steering(sender, living, dead)
+    new = on_address(workers, 5)
+    check_steering(sender, living + new, set(dead) - {worker.slot for worker in new})
+
+
+def test_one_is_stopped(place, workers, sender):
+    """Slots whose indexes are unknown get nothing, and the others all that is theirs."""
+    broker = start_broker(place)
+    living = on_address(workers, 8)
+    gone, stopped = living.pop(0), living.pop(3)
+    gone.close()
+    kill(broker, place)
+    broker = start_broker(place)
+    stopped.come_back(place)
+    come_back(living, place)
+    settle(living, sender)
+    check_steering(sender, living, [gone.slot])
+    sender.send(bc.bth(stopped.slot, 1))
+    # Probes are repeated once a second.
+    answer_probes(living, 1.5)
+    settle([*living, stopped], sender)
+    check_steering(sender, [*living, stopped])
+
+
+def test_one_comes_late(place, workers, sender):
+    """The slot of a worker that has not returned is given to nobody."""
+    broker = start_broker(place)
+    living = on_address(workers, 4)
+    late = living.pop(1)
+    kill(broker, place)
+    broker = start_broker(place)
+    come_back(living, place)
+    living += on_address(workers, 70)
+    assert late.slot not in {worker.slot for worker in living}
+    settle(living, sender)
+    check_steering(sender, living)
+    answer_probes(living, 2)
+    late.come_back(place)
+    settle([*living, late], sender)
+    check_steering(sender, [*living, late])
+
+
+def test_forged_answers(place, workers, sender):
+    """Wrong indexes and rounds in PROBED do not lead to the wrong worker."""
+    broker = start_broker(place)
+    living = on_address(workers, 4)
+    for index in range(8):
+        for number in range(4):
+            body = bc.endpoint(ADDRESS) + struct.pack("=II", index, number)
+            living[0].delivery.send(bc.message(bc.PROBED, body))
+    time.sleep(0.1)
+    assert living[0].alive()
+    check_steering(sender, living)
+    assert broker.running()
+
+
+def test_ports_return(place, workers):
+    """A port belongs to whom had it before, and can be bound by nobody else."""
+    broker = start_broker(place)
+    first, second = workers(), workers()
+    assert first.ask(bc.PORT, ports(1, port()))[1] == 0
+    kill(broker, place)
+    broker = start_broker(place)
+    come_back([first, second], place)
+    entries = [port(flags=4 | 8), port(number=7001, flags=4, identity=2)]
+    assert first.ask(bc.PORT, ports(2, *entries))[1] == 0
+    assert second.ask(bc.PORT, ports(1, port()))[1] == -errno.EADDRINUSE
+    assert second.ask(bc.PORT, ports(1, port(number=7001)))[1] == -errno.EADDRINUSE
+    assert second.ask(bc.PORT, ports(1, port(number=7002)))[1] == 0
+    first.close()
+    until(lambda: second.ask(bc.PORT, ports(1, port(number=7001)))[1] == 0, "stays bound", 1)
+
+
+def test_lower_broker_ends(place, workers, monkeypatch):
+    """The one with a higher name replaces it, and serves its clients as soon as they return."""
+    # The second broker stays for as long as this test looks at it.
+    monkeypatch.setenv("UROCE_TEST_BROKER_IDLE", str(harness.PATIENCE * 1000))
+    old = start_broker(place)
+    worker = workers()
+    os.kill(old.pid, signal.SIGSTOP)
+    listener = bc.listeners(place)
+    words = ["ibv_devinfo", "-d", "uroce_lo"]
+    place.run(*words, seconds=10).done()
+    assert max(bc.listeners(place)) > listener[0]
+    worker.come_back(place)
+    os.kill(old.pid, signal.SIGCONT)
+    assert old.wait() == 0, old
+    assert worker.alive()
+    new, = bc.brokers(place)
+    os.kill(new, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", ("killed", "living"))
+def test_stopped_broker_without_workers(place, end):
+    """What a stopped broker still has of the port is its user's, so others can still begin."""
+    words = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n"]
+    pair = harness.start_pair(place, [*words, "100000000"])
+    until(lambda: len(place.sockets()[1]) > 3, "no members")
+    old, = bc.brokers(place)
+    os.kill(old, signal.SIGSTOP)
+    try:
+        if end == "killed":
+            for process in pair:
+                process.kill()
+        for _ in range(2):
+            for process in harness.start_pair(place, [*words, "50"]):
+                process.done(10)
+    finally:
+        os.kill(old, signal.SIGCONT)
+    for process in pair:
+        process.kill()
+
+
+def test_many_start_at_once(place):
+    """Processes that find no broker start one for all of them."""
+    for _ in range(3):
+        started = [place.start("ibv_devinfo", "-d", "uroce_lo") for _ in range(20)]
+        pairs = [harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n",
+                                            "3000"]) for _ in range(3)]
+        for process in started:
+            process.done()
+        for pair in pairs:
+            for process in pair:
+                process.done()
+        until(lambda: not bc.brokers(place), f"do not end: {bc.brokers(place)}", 5)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""uroce-trace on captures of uroce: its counts are those of uroce-stat, and of tshark."""
+import glob
+import json
+import os
+import shutil
+
+import pytest
+
+import harness
+import perftest
+from hold import Hold
+from test_capture import ACK, SEND_OPCODES, Capture
+
+FAREWELLS = 3  # FINAL_ACKS of the engine
+
+# What a busy host breaks: it is late.
+BUSY = {"S7", "S11"}
+
+
+def trace(place, *arguments):
+    return place.run(os.path.join(place.scratch.bin, "uroce-trace"), *arguments).done()
+
+
+def start(place, messages, size, env=None):
+    return perftest.start(place, "ib_send_bw", "-r", 4, "-n", messages, "-s", size, "-m", 1024,
+                          env=env)
+
+
+def counters(hold, pair):
+    """Those of the receiver's and the sender's queue pair, when all is done and acknowledged."""
+    shown, _ = hold.counted(pair)
+    queue_pairs = [shown[process.pid]["qps"][0] for process in pair]
+    assert queue_pairs[1]["sq_used"] == 0
+    return [queue_pair["counters"] for queue_pair in queue_pairs]
+
+
+def stream_of(report):
+    """The direction that has requests; there is one connection."""
+    connection, = report["connections"]
+    return max((connection["a_to_b"], connection["b_to_a"]),
+               key=lambda stream: stream["counts"]["messages"])
+
+
+def captured(place, messages, size):
+    """(the capture, the receiver's counters, the sender's) of ib_send_bw.  None if the receiver had
+    no processor for so long that the sender asked again: the answers look like farewells."""
+    hold = Hold(place)
+    with Capture(place, "lo") as capture:
+        pair = start(place, messages, size, hold.env)
+        receiving, sending = counters(hold, pair)
+        perftest.finish(*pair)
+    return None if receiving["duplicate_request"] else (capture, receiving, sending)
+
+
+def test_few_receives(loopback):
+    """ib_send_bw with four receives: the sender lives at its credit limit, and is seen to."""
+    messages, size = 500, 4096
+    capture, receiving, sending = harness.tries(lambda: captured(loopback, messages, size))[0]
+    stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))
+    counts = stream["counts"]
+    assert counts["sends"] == counts["messages"] == sending["rdma_sends"] == messages
+    assert receiving["rdma_recvs"] == messages
+    assert counts["payload_bytes"] == messages * size
+    assert counts["request_packets"] == sending["sent_pkts"] == receiving["rcvd_pkts"]
+    rnr_naks = (counts["rnr_naks"], sending["rcvd_rnr_err"], receiving["send_rnr_err"])
+    assert len(set(rnr_naks)) == 1, rnr_naks
+    assert counts["sequence_naks"] == sending["rcvd_seq_err"]
+    # At its end a queue pair says farewell by repeating its last ACK, after uroce-stat was asked.
+    farewells = counts["repeated_acks"]
+    assert farewells <= FAREWELLS
+    assert counts["acks"] - farewells + counts["rnr_naks"] + counts["sequence_naks"] == \
+        receiving["sent_pkts"] == sending["rcvd_pkts"]
+    assert counts["unsolicited_acks"] == receiving["unsolicited_acks_sent"]
+    assert counts["missing_packets"] == counts["late_packets"] == counts["ghost_acks"] == 0
+    # On the wire an ACK is ahead of the sender, which begins a request as limited meanwhile.
+    assert 0 < counts["limited"] <= sending["limited_requests"]
+    assert counts["limit_times"] > 0 and counts["limit_ns"] > 0
+    assert stream["credits_reported"] and stream["credits_most"] <= 4
+    assert stream["ssn"] == stream["msn"] == messages
+    assert {row["rule"] for row in stream["violations"]} <= BUSY, stream["violations"]
+    judged = capture.judge()
+    assert sum(judged[opcode] for opcode in SEND_OPCODES) == counts["request_packets"]
+    assert judged[ACK] == receiving["sent_pkts"] + farewells
+    check_figure(loopback, capture.path)
+
+
+def test_own_captures(loopback):
+    """Files of uroce itself: sender, receiver and both merged."""
+    messages = 200
+    prefix = loopback.scratch.file("trace")
+    hold = Hold(loopback)
+    pair = start(loopback, messages, 4096, {"UROCE_CAPTURE": prefix + ".%p.pcapng", **hold.env})
+    _, sending = counters(hold, pair)
+    perftest.finish(*pair)
+    files = {process.pid: f"{prefix}.{process.pid}.pcapng" for process in pair}
+    assert sorted(files.values()) == sorted(glob.glob(prefix + ".*"))
+    reports = [json.loads(trace(loopback, "--json", files[process.pid])) for process in pair[::-1]]
+    if shutil.which("mergecap"):
+        merged = loopback.scratch.file("pcapng")
+        loopback.run("mergecap", "-w", merged, *files.values()).done()
+        reports.append(json.loads(trace(loopback, "--json", merged)))
+        # When it says farewell its peer may be gone.
+        assert 0 <= reports[-1]["packets"] - 2 * reports[-1]["copies"] <= FAREWELLS
+    limited = []
+    for report in reports:
+        stream = stream_of(report)
+        counts = stream["counts"]
+        assert counts["messages"] == messages
+        assert counts["request_packets"] == sending["sent_pkts"]
+        assert counts["rnr_naks"] == sending["rcvd_rnr_err"]
+        assert counts["unsolicited_acks"] == sending["unsolicited_acks_rcvd"]
+        assert {row["rule"] for row in stream["violations"]} <= BUSY, stream["violations"]
+        limited.append(counts["limited"])
+    # What the sender has heard when it begins a request is in its own file, and in what is merged
+    # from both; at the receiver an ACK is ahead of that.  Initial credits that come before it is in
+    # RTR are in the file, but not for it.
+    by_sender = [limited[0]] + limited[2:]
+    assert all(sending["limited_requests"] - 1 <= n <= sending["limited_requests"]
+               for n in by_sender), (limited, sending)
+    assert 0 < limited[1] <= sending["limited_requests"]
+
+
+def few_messages(place):
+    """(a capture, how many requests were limited in it)"""
+    with Capture(place, "lo") as capture:
+        perftest.finish(*perftest.start(place, "ib_send_bw", "-r", 4, "-n", 20, "-s", 4096))
+    stream = stream_of(json.loads(trace(place, "--json", capture.path)))
+    return capture.path, stream["counts"]["limited"]
+
+
+def test_figure_of_few_messages(loopback):
+    """The limit that is shown closely is near the beginning and the end."""
+    path, _ = harness.good_try(lambda: few_messages(loopback), lambda found: found[1] > 0)
+    check_figure(loopback, path)
+
+
+def check_figure(place, path):
+    """Both lines are in it, and the sender touches the limit in the one that shows a part."""
+    commands = place.scratch.file("gp")
+    trace(place, "--plot", commands, path)
+    with open(commands, encoding="utf-8") as file:
+        text = file.read()
+    for word in ("acknowledged", "credit limit (LSN)", "limited request",
+                 "comes to the credit limit"):
+        assert word in text
+    if shutil.which("gnuplot"):
+        picture = place.scratch.file("png")
+        trace(place, "--plot", picture, path)
+        with open(picture, "rb") as file:
+            assert file.read(4) == b"\x89PNG"
+
+
+@pytest.mark.parametrize("program", ["ib_write_bw -s 5001 -m 1024", "ib_read_bw -s 5001 -m 1024",
+                                     "ib_atomic_bw -A FETCH_AND_ADD"])
+def test_other_operations(loopback, program):
+    """No rule is broken, and every message is there once."""
+    with Capture(loopback, "lo") as capture:
+        perftest.finish(*perftest.start(loopback, *program.split(), "-n", 50))
+    stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))
+    counts = stream["counts"]
+    kind = program.split()[0].split("_")[1] + "s"
+    assert counts[kind] == counts["messages"] == 50
+    assert {row["rule"] for row in stream["violations"]} <= BUSY, stream["violations"]
+    if kind != "atomics":
+        assert counts["payload_bytes"] + counts["read_bytes"] == 50 * 5001

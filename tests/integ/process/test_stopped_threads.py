@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A thread of a process that gets no processor does not silence the process: another one goes on.
+
+The peer would give up after eight timeouts ("transport retry counter exceeded").  A debugger stops
+one thread at a time here; on a busy host the scheduler does.
+"""
+import contextlib
+import ctypes
+import os
+import time
+
+import pytest
+
+import harness
+import talk
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WAIT_ALL = 0x40000000  # __WALL, for threads
+STOPPED = 0.15
+HELD_UP = 0.05
+LESS_THAN_RETRIES = 0.45  # which take eight times 67 ms
+TIMES = 8
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+# Connects to whatever listens and asks nothing, again and again.
+SILENT = """
+import socket, time
+names = {line.split()[-1] for line in open("/proc/net/unix")}
+names = [chr(0) + name[1:] for name in names if name.startswith("@uroce-broker/") and
+         "/slot/" not in name]
+assert names
+held = []
+for _ in range(8):
+    for name in names:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sock.connect(name)
+        held.append(sock)
+    time.sleep(0.1)
+"""
+
+
+def ptrace(request, thread):
+    if LIBC.ptrace(request, thread, None, None) < 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+
+
+@contextlib.contextmanager
+def stopped(thread):
+    try:
+        ptrace(PTRACE_SEIZE, thread)
+    except PermissionError:
+        pytest.skip("nobody may be traced here")
+    ptrace(PTRACE_INTERRUPT, thread)
+    os.waitpid(thread, WAIT_ALL)
+    try:
+        yield
+    finally:
+        ptrace(PTRACE_DETACH, thread)
+
+
+def threads(end):
+    """By name."""
+    folder = f"/proc/{end.pid}/task"
+    found = {}
+    for thread in os.listdir(folder):
+        with open(os.path.join(folder, thread, "comm"), encoding="utf-8") as file:
+            found[file.read().strip()] = int(thread)
+    return found
+
+
+def held_up_while(first, second, thread):
+    """How long writes to the second one were held up at most, its thread being stopped for STOPPED
+    seconds: so long at most, even if nothing else of it runs."""
+    with stopped(thread):
+        first.begin("pace", STOPPED, False, [first.pid, second.pid])
+        time.sleep(STOPPED)
+    return first.answer()[0]
+
+
+def run(place, name, sleeping, times=TIMES):
+    first, second = talk.pair(place)
+    thread = second.pid if name == "poller" else threads(second)["uroce"]
+    first.pace(0.3)
+    if not sleeping:
+        second.begin("wait", 1, 2 * times * STOPPED)
+        time.sleep(0.2)
+    found = [held_up_while(first, second, thread) for _ in range(times)]
+    print(name, "sleeping" if sleeping else "polling", [round(one, 4) for one in found])
+    if not sleeping:
+        assert second.answer() == []
+    assert first.exchange(10, 4000, 1) == 10
+    for end in first, second:
+        end.end()
+    return found
+
+
+@pytest.mark.parametrize("sleeping", [False, True], ids=["polling", "sleeping"])
+def test_poller(loopback, sleeping):
+    """The helper thread takes over, but not from a thread that is stopped amid a turn: that one
+    keeps the turn.  A poller is amid one half of the time, and without a helper it would be held
+    up each time."""
+    times, quantity = (TIMES, all) if sleeping else (3 * TIMES, any)
+    harness.good_try(lambda: run(loopback, "poller", sleeping, times),
+                     lambda found: quantity(one < HELD_UP for one in found))
+
+
+def test_helper(loopback):
+    """A process that polls needs no helper."""
+    harness.good_try(lambda: run(loopback, "helper", False),
+                     lambda found: sum(one < HELD_UP for one in found) >= TIMES - 1)
+
+
+def visited(place):
+    """How long writes were held up at most while a process connected and asked nothing."""
+    first, second = talk.pair(place)
+    first.pace(0.3, True)
+    visitor = place.start(harness.PYTHON, "-c", SILENT)
+    held_up, took, _ = first.pace(1.2, True, [first.pid, second.pid])
+    print("visitor", held_up, took)
+    visitor.done()
+    for end in first, second:
+        end.end()
+    return held_up
+
+
+def test_visitor(loopback):
+    """A process of this user that has been stopped between connecting and asking."""
+    # It was 0.2 s for each of them.
+    harness.in_time(lambda: visited(loopback), HELD_UP)
+
+
+@contextlib.contextmanager
+def silent(end):
+    """All of its threads stand still."""
+    with contextlib.ExitStack() as stack:
+        for thread in threads(end).values():
+            stack.enter_context(stopped(thread))
+        yield
+
+
+def written_to_who_was_silent(place):
+    """How a write ended to a process that was silent for less than the retries take; None if it was
+    for longer, as this test ran late."""
+    first, second = talk.pair(place)
+    assert first.do("write") == talk.SUCCESS
+    begun = time.monotonic()
+    with silent(second):
+        first.begin("do", "write")
+        time.sleep(0.35)
+    took = time.monotonic() - begun
+    status = first.answer()
+    return status if took < LESS_THAN_RETRIES else None
+
+
+def test_who_is_silent_for_long(loopback):
+    """... is given up, but not before; and when all threads stood still no process is to blame."""
+    assert harness.tries(lambda: written_to_who_was_silent(loopback)) == [talk.SUCCESS]
+    first, second = talk.pair(loopback)
+    assert first.do("write") == talk.SUCCESS
+    with silent(second):
+        assert first.do("write") == talk.RETRY_EXC_ERR

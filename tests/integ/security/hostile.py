@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The tests' side of stranger.py."""
+import json
+import os
+import re
+
+import harness
+
+STRANGER = 54321
+SECONDS = 20 if harness.LONG else 1.5
+# A stranger in a user namespace of its own looks like another one from inside of ours.
+WAYS = {"user": [], "namespace": ["unshare", "-U"]}
+# As on kernels before 6.16, which cannot keep descriptors out of a connection.
+OLD_KERNEL = {"UROCE_TEST_OLD_KERNEL": "1"}
+
+
+def messages_header():
+    path = os.path.join(harness.ROOT, "kernel-headers", "rdma", "uroce-broker.h")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def message_kinds():
+    body = re.search(r"enum uroce_broker_type \{(.*?)\};", messages_header(), re.S)[1]
+    return range(1, 1 + len(re.findall(r"\tUROCE_BROKER_\w+", body)))
+
+
+class Stranger:
+    def __init__(self, place, attack, way="user", seconds=SECONDS):
+        program = place.scratch.copy("security/stranger.py")
+        version = re.search(r"#define UROCE_BROKER_VERSION (\d+)", messages_header())[1]
+        self.process = harness.Process(place, *WAYS[way], harness.PYTHON, program, version,
+                                       len(message_kinds()), attack, seconds, talk=True,
+                                       user=STRANGER)
+        assert self.process.popen.stdout.readline() == "ready\n", self.process.errors
+
+    def done(self):
+        """What it could do; it ends without cleaning up."""
+        line = self.process.popen.stdout.readline()
+        self.process.kill()
+        assert line, self.process.errors
+        done = json.loads(line)
+        assert done.get("answers", 0) == 0
+        return done

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Processes of other users can neither read from ours, nor hold them up, nor starve them."""
+import contextlib
+import os
+import time
+
+import pytest
+
+import harness
+import hostile
+import talk
+
+CONTAINED = 12345
+STALL = 0.010
+# There is more to do then, for once.
+CLOSE_STALL = 0.050
+PATIENCE = 5
+ATTACKS = ["messages", "descriptors", "flood", "hold"]
+# What a user may not be able to open.
+OPTIONAL = {"tty", "udp of the port"}
+
+
+def descriptors(end):
+    """What it has by number, but for the timer that a CQ may make itself at any time."""
+    folder = f"/proc/{end.pid}/fd"
+    found = {}
+    for name in os.listdir(folder):
+        # It may be closed meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            found[name] = os.readlink(os.path.join(folder, name))
+    return {name: what for name, what in found.items() if "timerfd" not in what}
+
+
+class Victims:
+    """Two pairs; the first end of one polls, that of the other sleeps until an event comes.
+
+    The second ends sleep in read() all the time: what is written to them, their helper threads do.
+    """
+
+    def __init__(self, place, under=(), **options):
+        self.place = place
+        self.ends = [talk.Talk(place, under, **options) for _ in range(4)]
+        for end in self.ends:
+            end.here = end.open(place.device, place.gid_index(4))
+        self.pairs = [self.ends[:2], self.ends[2:]]
+        for first, second in self.pairs:
+            first.connect(second.here)
+            second.connect(first.here)
+        self.pace(0.3)
+        self.descriptors = [descriptors(end) for end in self.ends]
+
+    def pace(self, seconds):
+        """What both pairs say of writes, at the same time: see End.pace()."""
+        for sleeping, (first, second) in enumerate(self.pairs):
+            first.begin("pace", seconds, bool(sleeping), [first.pid, second.pid])
+        found = [first.answer(seconds + harness.PATIENCE) for first, _ in self.pairs]
+        assert None not in found
+        return found
+
+    def more_than_before(self, end):
+        before = self.descriptors[self.ends.index(end)]
+        return {name: what for name, what in descriptors(end).items() if name not in before}
+
+    def check_nothing_is_left(self):
+        for first, _ in self.pairs:
+            assert first.exchange(100, 4000, 7) == 100
+        # Where a thread has to close them, it may come late on a busy host.
+        until = time.monotonic() + PATIENCE
+        while [descriptors(end) for end in self.ends] != self.descriptors:
+            assert time.monotonic() < until, list(map(self.more_than_before, self.ends))
+            time.sleep(0.05)
+        # No process is busy with what the stranger has left behind.
+        used = [end.process.ticks() for end in self.ends]
+        time.sleep(0.5)
+        assert all(end.process.ticks() - was < 0.15 for end, was in zip(self.ends, used))
+
+    def end(self):
+        """How long what strangers have put wherever has held up at most what lets go of it."""
+        took = [end.held_up("close") for end in self.ends]
+        print("end", took)
+        for end in self.ends:
+            end.end()
+        return max(took)
+
+
+# Of root, on this kernel and as if it were one before 6.16; and of a user that is root in a
+# namespace, from where all strangers look like the user that stands for others.
+HOSTS = {"root": {}, "old kernel": {"env": hostile.OLD_KERNEL},
+         "container": {"user": CONTAINED, "under": ["unshare", "-Ur"]}}
+
+
+def attacked(place, host):
+    """Other victims of the same strangers."""
+    made = Victims(place, **HOSTS[host])
+    for attack in ATTACKS:
+        hostile.Stranger(place, attack).done()
+    return made
+
+
+@pytest.fixture(scope="module", params=HOSTS)
+def victims(request, loopback_of_module):
+    harness.need_root()
+    try:
+        made = Victims(loopback_of_module, **HOSTS[request.param])
+        made.host = request.param
+        yield made
+        if made.end() >= CLOSE_STALL:
+            harness.in_time(lambda: attacked(loopback_of_module, request.param).end(), CLOSE_STALL)
+    finally:
+        loopback_of_module.close()
+
+
+def check_attack(attack, done):
+    """It has done what it came for."""
+    sent = "{} with descriptors" if attack == "descriptors" else "{}"
+    if attack == "hold":
+        assert done["connected SEQPACKET"] > 50, done
+    else:
+        name = sent.format("SEQPACKET")
+        assert done.get(name, 0) + done.get("not: " + name, 0) > 0, done
+    if attack == "messages":
+        assert all(done[f"kind {kind}"] > 0 for kind in hostile.message_kinds()), done
+    if attack == "descriptors":
+        made = {name for name in done if name.startswith("made ")}
+        missing = {name[len("not: made "):] for name in done if name.startswith("not: made ") and
+                   name[len("not: "):] not in made}
+        assert missing <= OPTIONAL and len(made) > 20, done
+
+
+def held_up_by(victims, attack, way):
+    """How long writes of the victims were held up at most meanwhile."""
+    stranger = hostile.Stranger(victims.place, attack, way, hostile.SECONDS + 0.3)
+    found = victims.pace(hostile.SECONDS)
+    done = stranger.done()
+    print(victims.host, attack, way, [[round(n, 4) for n in one] for one in found], done)
+    check_attack(attack, done)
+    return max(held_up for held_up, *_ in found)
+
+
+@pytest.mark.parametrize("way", hostile.WAYS)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_attack(victims, attack, way):
+    if way == "namespace" and victims.host != "root":
+        pytest.skip("as for root")
+    harness.in_time(lambda: held_up_by(victims, attack, way), STALL)
+    victims.check_nothing_is_left()

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The processor time of processes that have nothing to do, and how soon they wake up."""
+import time
+
+import talk
+
+SECONDS_IDLE = 2
+# A tick of 10 ms each for the helper's own housekeeping and for the kernel's rounding.
+MOST_TICKS = 0.03
+
+
+def used_while_idle(*ends):
+    """Processor time per process, measured after what was going on has settled."""
+    time.sleep(0.3)
+    before = [end.process.ticks() for end in ends]
+    time.sleep(SECONDS_IDLE)
+    return [end.process.ticks() - was for end, was in zip(ends, before)]
+
+
+def woken(sender, sleeper):
+    """How long it takes until a send has woken up a process that was idle."""
+    sleeper.receive()
+    sleeper.begin("wait_event")
+    assert max(used_while_idle(sender, sleeper)) <= MOST_TICKS
+    assert not sleeper.answered(0)
+    start = time.monotonic()
+    assert sender.do("send") == talk.SUCCESS
+    assert sleeper.answer()[0][0] == talk.SUCCESS
+    return time.monotonic() - start
