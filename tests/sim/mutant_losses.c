@@ -3,7 +3,7 @@
  * Deliberate faults of what is done about losses: packets kept and READ responses placed ahead of
  * their turn, and repairs.  The linker leads the engine's calls here (CMakeLists.txt).  Repairs
  * that are too few heal, and cost: flows find that.  Of what is repaired step by step, and of gaps,
- * tests/conformance/ooo_rx.c and read_retry.c find more.
+ * tests/conformance/recovery/ooo_rx.c and read_retry.c find more.
  */
 #include "engine/rx/ooo_rx.h"
 #include "engine/recovery/read_retry.h"
