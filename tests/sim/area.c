@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <string.h>
 
-#include "sim/script.h"
+#include "sim/plan/script.h"
 
 /* The first and last bytes of an area are not registered. */
 #define GUARD 64

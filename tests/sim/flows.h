@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 
 struct world;
 

@@ -3,7 +3,7 @@
  * A host and its consumer: serves one end of a connection whenever there is something to do, in the
  * order of the progress layer: receive, expire, post, transmit.
  */
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 #include "wire/icrc.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
 /* Access rights of the end; a bad message of the peer needs one that is missing. */

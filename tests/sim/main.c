@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
 static const char usage[] =

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "engine/base/burst.h"
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 #include "sim/random.h"
 #include "wire/packet.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
 static void *map(struct sim_end *end, const struct area *area, uint32_t key, uint64_t addr,

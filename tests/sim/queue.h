@@ -6,7 +6,7 @@
 #ifndef UROCE_SIM_QUEUE_H
 #define UROCE_SIM_QUEUE_H
 
-#include "sim/script.h"
+#include "sim/plan/script.h"
 
 /* As many as are posted and under way at a time, and more. */
 #define QUEUE_BUFFERS 80

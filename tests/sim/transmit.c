@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 #include "wire/icrc.h"
 

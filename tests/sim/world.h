@@ -14,11 +14,11 @@
 #include "engine/engine.h"
 #include "sim/flows.h"
 #include "sim/net.h"
-#include "sim/oracle.h"
-#include "sim/plan.h"
+#include "sim/oracle/oracle.h"
+#include "sim/plan/plan.h"
 #include "sim/queue.h"
 #include "sim/random.h"
-#include "sim/script.h"
+#include "sim/plan/script.h"
 
 #define WORLD_REASON_BYTES 400
 /* Queues of their own have the numbers behind it. */

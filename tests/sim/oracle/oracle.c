@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Common parts of the oracle: arithmetic and tables of its own, start and dispatch. */
-#include "sim/oracle_loose.h"
+#include "sim/oracle/oracle_loose.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * status on both sides, and nothing is written there any more.  area_go() keeps the image that all
  * bytes of the memory must have from then on.
  */
-#include "sim/oracle.h"
+#include "sim/oracle/oracle.h"
 #include "sim/world.h"
 
 void oracle_gone(struct sim_end *end)

@@ -5,7 +5,7 @@
  */
 #include "engine/cc/cwnd.h"
 #include "engine/cc/ecn.h"
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
 /* Named by the linker: what the engine calls, and the function itself. */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "sim/oracle_loose.h"
+#include "sim/oracle/oracle_loose.h"
 #include "sim/world.h"
 
 static const struct message *message_at(const struct sim_end *end, uint32_t index)

@@ -7,7 +7,7 @@
 #ifndef UROCE_SIM_ORACLE_LOOSE_H
 #define UROCE_SIM_ORACLE_LOOSE_H
 
-#include "sim/oracle.h"
+#include "sim/oracle/oracle.h"
 
 /* oracle_loose.c: the sender */
 void loose_start(struct sim_end *end);

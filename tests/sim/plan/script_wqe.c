@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <string.h>
 
-#include "sim/script.h"
+#include "sim/plan/script.h"
 
 struct window *script_window(struct script *script, uint32_t key)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "sim/oracle_loose.h"
+#include "sim/oracle/oracle_loose.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * message takes which receive request of a queue that several share.
  */
 #include "sim/queue.h"
-#include "sim/script_parts.h"
+#include "sim/plan/script_parts.h"
 
 /* Receive requests of about this length, again and again. */
 static void make_receives(struct script *script, uint32_t length, const struct end_plan *plan,

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "sim/oracle.h"
+#include "sim/oracle/oracle.h"
 #include "sim/world.h"
 
 #define PROBE_MIN_NS 300000

@@ -6,7 +6,7 @@
 #ifndef UROCE_SIM_SCRIPT_PARTS_H
 #define UROCE_SIM_SCRIPT_PARTS_H
 
-#include "sim/script.h"
+#include "sim/plan/script.h"
 
 #define POOL_BYTES (1u << 20)
 #define SOURCE_BYTES (192u << 10)

@@ -16,7 +16,7 @@
 #define UROCE_SIM_MUTANT_H
 
 #include "engine/engine.h"
-#include "sim/script.h"
+#include "sim/plan/script.h"
 #include "wire/packet.h"
 
 struct sim_end;

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "sim/oracle_loose.h"
+#include "sim/oracle/oracle_loose.h"
 #include "sim/world.h"
 
 /* Packets under way of which none asks for an ACK. */

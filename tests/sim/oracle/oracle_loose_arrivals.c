@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <string.h>
 
-#include "sim/oracle_loose.h"
+#include "sim/oracle/oracle_loose.h"
 #include "sim/world.h"
 
 static bool may_listen(const struct sim_end *end)

@@ -2,7 +2,7 @@
 /*
  * Deliberate faults of UC and UD, of shared receive queues, and of keys that come and go.
  */
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
 /* Packets between the one that the engine expects and this one; below 0: it is old. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/script_parts.h"
+#include "sim/plan/script_parts.h"
 
 /* Number of bytes by which the start of each message is moved, modulo PATTERN_STEPS. */
 #define PATTERN_STEP 61

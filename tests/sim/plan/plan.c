@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "engine/base/types.h"
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 #include "sim/random.h"
 
 #define MICROSECOND UINT64_C(1000)

@@ -13,7 +13,7 @@
 #define UROCE_SIM_SCRIPT_H
 
 #include "engine/engine.h"
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 #include "sim/random.h"
 
 #define NO_INDEX UINT32_MAX

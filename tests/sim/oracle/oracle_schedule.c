@@ -3,7 +3,7 @@
  * The oracle of the scheduler: each delay has a deadline that the host gets, and the host's inputs
  * are obeyed.  The host's duties are in engine.h, at struct eng_tx_ctx and the functions.
  */
-#include "sim/oracle.h"
+#include "sim/oracle/oracle.h"
 #include "sim/world.h"
 
 /* A transport that is nearly full still takes so many packets. */

@@ -8,7 +8,7 @@
 #include "engine/recovery/probe.h"
 #include "engine/rx/response.h"
 #include "engine/tx/tx_sched.h"
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
 /* Named by the linker: what the engine calls, and the function itself. */

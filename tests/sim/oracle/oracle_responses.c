@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "sim/oracle.h"
+#include "sim/oracle/oracle.h"
 #include "sim/world.h"
 
 /* A requester shows its credits at so many losses, see engine/recovery/retransmit.c. */

@@ -9,7 +9,7 @@
 
 #include "engine/engine.h"
 #include "sim/flows.h"
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 #include "sim/random.h"
 #include "wire/packet.h"
 

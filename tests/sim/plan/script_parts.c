@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "sim/script_parts.h"
+#include "sim/plan/script_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

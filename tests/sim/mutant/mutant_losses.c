@@ -8,7 +8,7 @@
 #include "engine/rx/ooo_rx.h"
 #include "engine/recovery/read_retry.h"
 #include "engine/recovery/retransmit.h"
-#include "sim/mutant.h"
+#include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
 /* Named by the linker: what the engine calls, and the function itself. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 #include "sim/random.h"
 #include "wire/packet.h"
 

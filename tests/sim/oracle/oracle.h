@@ -19,7 +19,7 @@
 #define UROCE_SIM_ORACLE_H
 
 #include "engine/engine.h"
-#include "sim/script.h"
+#include "sim/plan/script.h"
 #include "wire/packet.h"
 
 struct sim_end;
