@@ -3,7 +3,7 @@
  * Order of a group's members in the broker, compared with that of the kernel: after closes, after
  * the broker was killed, and after the probes of the next one.
  */
-#include "link_agent.h"
+#include "link_child.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "broker/group.h"
-#include "draw.h"
+#include "rand.h"
 
 enum {
 	WORKERS = 120,
@@ -96,7 +96,7 @@ static void check(void)
 
 static void begin(void **state)
 {
-	fresh_network(state);
+	enter_new_netns(state);
 	name = (struct sockaddr_in){
 		.sin_family = AF_INET,
 		.sin_port = htons(PORT),
@@ -128,7 +128,7 @@ static void end(void)
 static void change(void)
 {
 	for (unsigned int i = 0; i < CLOSES; i++) {
-		unsigned int slot = draw(WORKERS);
+		unsigned int slot = rand_below(WORKERS);
 
 		if (member[slot] >= 0) {
 			remove_member(slot);
@@ -211,7 +211,8 @@ static void test_broker_dies(void **state)
 		unsigned int kept[CLOSES], count = 0;
 
 		/* Ended, and kept by the broker that dies now. */
-		for (unsigned int slot = draw(7); slot < WORKERS && count < CLOSES; slot += 11)
+		for (unsigned int slot = rand_below(7); slot < WORKERS && count < CLOSES;
+		     slot += 11)
 			if (member[slot] >= 0)
 				kept[count++] = slot;
 		for (unsigned int i = 0; i < count; i++)

@@ -2,7 +2,7 @@
 /*
  * Abstract names of brokers and slots, with other users about.
  */
-#include "link_agent.h"
+#include "link_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static pid_t start_stranger(unsigned int number)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		if (setresuid(AGENT_NOBODY, AGENT_NOBODY, AGENT_NOBODY) ||
+		if (setresuid(CHILD_NOBODY, CHILD_NOBODY, CHILD_NOBODY) ||
 		    names_listen(number) < 0 || write(ready[1], "", 1) != 1)
 			_exit(1);
 		pause();
@@ -58,7 +58,7 @@ static void test_highest(void **state)
 {
 	int first, second, fd, stranger;
 
-	fresh_network(state);
+	enter_new_netns(state);
 	assert_int_equal(search(), -ENOENT);
 	assert_int_equal(found.free, 0);
 	first = names_listen(0);
@@ -100,7 +100,7 @@ static void test_all_taken(void **state)
 {
 	int fd[UROCE_BROKER_NAMES];
 
-	fresh_network(state);
+	enter_new_netns(state);
 	for (unsigned int i = 0; i < UROCE_BROKER_NAMES; i++) {
 		fd[i] = names_listen(i);
 		assert_true(fd[i] >= 0);
@@ -119,7 +119,7 @@ static void test_strangers(void **state)
 
 	if (getuid())
 		skip();
-	fresh_network(state);
+	enter_new_netns(state);
 	below = start_stranger(0);
 	assert_int_equal(search(), -ENOENT);
 	assert_int_equal(found.free, 1);
@@ -132,17 +132,17 @@ static void test_strangers(void **state)
 	assert_int_equal(found.number, 1);
 	assert_int_equal(found.free, 3);
 	/* To the other user it is the other way round. */
-	fd = names_search(AGENT_NOBODY, UROCE_BROKER_NAMES, &found);
+	fd = names_search(CHILD_NOBODY, UROCE_BROKER_NAMES, &found);
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(found.number, 2);
 	stop_stranger(above);
-	fd = names_search(AGENT_NOBODY, UROCE_BROKER_NAMES, &found);
+	fd = names_search(CHILD_NOBODY, UROCE_BROKER_NAMES, &found);
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(found.number, 0);
 	/* For a broker of one user, a connection of another user is foreign. */
-	fd = names_accept(listener, AGENT_NOBODY, &stranger);
+	fd = names_accept(listener, CHILD_NOBODY, &stranger);
 	assert_int_equal(fd, -EPERM);
 	assert_true(stranger >= 0);
 	close(stranger);
@@ -157,7 +157,7 @@ static void test_election(void **state)
 	int ready[2], go[2], won[2], elected = 0;
 	char byte;
 
-	fresh_network(state);
+	enter_new_netns(state);
 	assert_int_equal(pipe(ready) | pipe(go) | pipe(won), 0);
 	for (unsigned int i = 0; i < RACERS; i++) {
 		child[i] = fork();
@@ -205,7 +205,7 @@ static void test_descriptors(void **state)
 	};
 	int listener, fd, accepted, stranger;
 
-	fresh_network(state);
+	enter_new_netns(state);
 	listener = names_listen(0);
 	fd = search();
 	accepted = names_accept(listener, geteuid(), &stranger);
@@ -235,7 +235,7 @@ static void test_slots(void **state)
 {
 	int fd, copy;
 
-	fresh_network(state);
+	enter_new_netns(state);
 	fd = names_lock_slot(4095);
 	assert_true(fd >= 0);
 	assert_int_equal(names_lock_slot(4095), -EADDRINUSE);
@@ -268,7 +268,7 @@ static void test_bound_slots(void **state)
 	int fd[2 + sizeof(others) / sizeof(others[0])];
 	unsigned int count = 0;
 
-	fresh_network(state);
+	enter_new_netns(state);
 	fd[0] = names_lock_slot(0);
 	fd[1] = names_lock_slot(4095);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "broker/slots.h"
-#include "draw.h"
+#include "rand.h"
 
 enum { CLIENTS = 200, STEPS = 200000 };
 
@@ -111,17 +111,17 @@ static void test_any_order(void **state)
 	(void)state;
 	slots_init(&slots);
 	for (uint32_t i = 0; i < STEPS; i++) {
-		uint32_t slot = draw(CLIENTS);
+		uint32_t slot = rand_below(CLIENTS);
 
-		if (client[slot] && draw(2)) {
+		if (client[slot] && rand_below(2)) {
 			slots_free(&slots, slot);
 			client[slot] = 0;
 			held--;
-		} else if (!client[slot] && draw(2)) {
+		} else if (!client[slot] && rand_below(2)) {
 			client[slot] = i + 1;
 			assert_true(slots_hold(&slots, slot, i + 1, slot));
 			held++;
-		} else if (!client[slot] && draw(2)) {
+		} else if (!client[slot] && rand_below(2)) {
 			slots_mark_absent(&slots, slot);
 			slots_free(&slots, slot);
 		} else if (held < CLIENTS / 2) {

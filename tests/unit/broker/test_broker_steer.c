@@ -2,7 +2,7 @@
 /*
  * The steering program: interpreted for many tables, and run by the kernel for a real group.
  */
-#include "link_agent.h"
+#include "link_child.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "broker/steer.h"
-#include "draw.h"
+#include "rand.h"
 
 enum {
 	MEMBERS = 320, /* of a real group */
@@ -154,7 +154,7 @@ static void hold_scattered(unsigned int count)
 	for (unsigned int i = 0; i < UROCE_BROKER_SLOTS; i++)
 		slots[i] = (uint16_t)i;
 	for (unsigned int i = 0; i < count; i++) {
-		unsigned int other = i + draw(UROCE_BROKER_SLOTS - i);
+		unsigned int other = i + rand_below(UROCE_BROKER_SLOTS - i);
 		uint16_t slot = slots[other];
 
 		slots[other] = slots[i];
@@ -194,7 +194,7 @@ static void test_scattered(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < TABLES; i++) {
-		hold_scattered(1 + draw(500));
+		hold_scattered(1 + rand_below(500));
 		build();
 		check_program(true);
 	}
@@ -327,13 +327,13 @@ static void check_group(int family)
 
 static void test_group_ipv4(void **state)
 {
-	fresh_network(state);
+	enter_new_netns(state);
 	check_group(AF_INET);
 }
 
 static void test_group_ipv6(void **state)
 {
-	fresh_network(state);
+	enter_new_netns(state);
 	check_group(AF_INET6);
 }
 

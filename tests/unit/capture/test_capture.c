@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "capture/capture.h"
-#include "own_folder.h"
+#include "tmpdir.h"
 #include "pcapng_reader.h"
 #include "wire/icrc.h"
 
@@ -229,7 +229,7 @@ static void check_frame(const struct pcapng_seen *seen, const struct capture_pat
 
 static void test_packets(void **state)
 {
-	const char *name = own_file("packets.pcapng");
+	const char *name = tmpdir_file("packets.pcapng");
 	struct capture_counts counts;
 
 	(void)state;
@@ -269,12 +269,12 @@ static void test_snaplen(void **state)
 	char text[256];
 
 	(void)state;
-	snprintf(text, sizeof(text), "%s,snaplen=100", own_file("snaplen.pcapng"));
+	snprintf(text, sizeof(text), "%s,snaplen=100", tmpdir_file("snaplen.pcapng"));
 	start(text);
 	send_burst(1, 2, &paths[0], 3, true);
 	receive(1, &paths[1], 4000, NULL);
 	capture_stop(NULL);
-	file = pcapng_read(own_file("snaplen.pcapng"));
+	file = pcapng_read(tmpdir_file("snaplen.pcapng"));
 	assert_int_equal(file->packets, 4);
 	assert_int_equal(file->snaplen, 100);
 	assert_int_equal(file->packet[0].captured, 100);
@@ -290,7 +290,7 @@ static void test_filter(void **state)
 
 	(void)state;
 	snprintf(text, sizeof(text), "%s,filter=qpn:0x11,filter=peer:fd00::1",
-		 own_file("filter.pcapng"));
+		 tmpdir_file("filter.pcapng"));
 	start(text);
 	send_burst(0x11, 0x22, &paths[0], 1, true);
 	send_burst(0x22, 0x11, &paths[0], 2, true);
@@ -300,7 +300,7 @@ static void test_filter(void **state)
 	receive(0x22, &paths[0], 50, NULL); /* not wanted */
 	receive(0x22, &paths[1], 50, NULL);
 	capture_stop(NULL);
-	file = pcapng_read(own_file("filter.pcapng"));
+	file = pcapng_read(tmpdir_file("filter.pcapng"));
 	assert_int_equal(file->packets, 5);
 	assert_string_equal(file->filter, "qpn:0x11 or peer:fd00::1");
 }
@@ -313,23 +313,23 @@ static void test_ring_of_files(void **state)
 	struct stat status;
 
 	(void)state;
-	snprintf(text, sizeof(text), "%s,ring=3x64k", own_file("ring.pcapng"));
+	snprintf(text, sizeof(text), "%s,ring=3x64k", tmpdir_file("ring.pcapng"));
 	start(text);
 	for (int i = 0; i < 400; i++)
 		receive(1, &paths[0], 1000, NULL);
 	/* Nor are they longer while they are written, by more than a page. */
 	for (int i = 0; i < 50; i++) {
 		snprintf(name, sizeof(name), "ring_%05d.pcapng", i % 3 + 1);
-		if (stat(own_file(name), &status) == 0)
+		if (stat(tmpdir_file(name), &status) == 0)
 			assert_uint_in_range(status.st_size, 0, 65536 + 4096);
 		usleep(1000);
 	}
 	capture_stop(NULL);
 	for (int i = 1; i <= 3; i++) {
 		snprintf(name, sizeof(name), "ring_%05d.pcapng", i);
-		assert_int_equal(stat(own_file(name), &status), 0);
+		assert_int_equal(stat(tmpdir_file(name), &status), 0);
 		assert_uint_in_range(status.st_size, 1000, 65536);
-		file = pcapng_read(own_file(name));
+		file = pcapng_read(tmpdir_file(name));
 		assert_true(file->packets > 0);
 		assert_int_equal(file->statistics, 1);
 		total += file->packets;
@@ -340,8 +340,8 @@ static void test_ring_of_files(void **state)
 	}
 	assert_true(total > 65 && total < 190);
 	assert_true(last > first);
-	assert_int_equal(access(own_file("ring.pcapng"), F_OK), -1);
-	assert_int_equal(access(own_file("ring_00004.pcapng"), F_OK), -1);
+	assert_int_equal(access(tmpdir_file("ring.pcapng"), F_OK), -1);
+	assert_int_equal(access(tmpdir_file("ring_00004.pcapng"), F_OK), -1);
 }
 
 int main(void)
@@ -352,5 +352,5 @@ int main(void)
 		cmocka_unit_test(test_filter),	cmocka_unit_test(test_ring_of_files),
 	};
 
-	return cmocka_run_group_tests(tests, own_folder_make, own_folder_remove);
+	return cmocka_run_group_tests(tests, tmpdir_create, tmpdir_remove);
 }

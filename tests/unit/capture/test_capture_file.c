@@ -25,7 +25,7 @@
 #include "capture/capture.h"
 #include "capture/file.h"
 #include "capture/pcapng.h"
-#include "own_folder.h"
+#include "tmpdir.h"
 #include "pcapng_reader.h"
 
 static char error[CAPTURE_ERROR_TEXT];
@@ -289,8 +289,8 @@ static void await_size(const char *name, off_t bytes)
 static void test_file_is_whole(void **state)
 {
 	(void)state;
-	add_and_read(own_file("mapped.pcapng"), O_RDWR);
-	add_and_read(own_file("written.pcapng"), O_WRONLY);
+	add_and_read(tmpdir_file("mapped.pcapng"), O_RDWR);
+	add_and_read(tmpdir_file("written.pcapng"), O_WRONLY);
 }
 
 /* Calls of this thread that wrote, or -1 where the kernel does not count them. */
@@ -314,7 +314,7 @@ static void test_few_calls(void **state)
 	static uint8_t blocks[CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL];
 	const struct pcapng_packet packet = { .captured = 60000, .original = 60000 };
 	const size_t bytes = pcapng_packet_bytes(&packet), additions = 32;
-	const char *name = own_file("calls.pcapng");
+	const char *name = tmpdir_file("calls.pcapng");
 	struct capture_file file;
 	long before;
 
@@ -337,7 +337,7 @@ static void test_few_calls(void **state)
 /* A process that is killed while it writes as fast as it can leaves a file that is sound. */
 static void test_killed(void **state)
 {
-	const char *name = own_file("killed.pcapng");
+	const char *name = tmpdir_file("killed.pcapng");
 
 	(void)state;
 	for (int i = 0; i < 10; i++) {
@@ -386,7 +386,7 @@ static void change_until_killed(const char *name, int begun)
  */
 static void test_killed_in_change(void **state)
 {
-	const char *name = own_file("changed.pcapng");
+	const char *name = tmpdir_file("changed.pcapng");
 	int broken = 0;
 
 	(void)state;
@@ -425,7 +425,7 @@ static void test_full(void **state)
 	/* One by one as they come, or all together: what fits is in the file. */
 	static const unsigned int pauses_us[] = { 5000, 0 };
 
-	const char *name = own_file("full.pcapng");
+	const char *name = tmpdir_file("full.pcapng");
 	const struct rlimit limit = { 300000, RLIM_INFINITY };
 	struct rlimit before;
 
@@ -459,7 +459,7 @@ static void test_full(void **state)
 /* A pipe gets the blocks as they come, and its end ends the capture, not the process. */
 static void test_pipe(void **state)
 {
-	const char *name = own_file("fifo");
+	const char *name = tmpdir_file("fifo");
 	char copy[160], command[400];
 	FILE *reader;
 
@@ -480,10 +480,10 @@ static void test_pipe(void **state)
 	snprintf(copy, sizeof(copy), "%s.copy", name);
 	assert_int_equal(pcapng_read(copy)->packets, 100);
 
-	snprintf(command, sizeof(command), "head -c 100 %s", own_file("fifo"));
+	snprintf(command, sizeof(command), "head -c 100 %s", tmpdir_file("fifo"));
 	reader = popen(command, "r");
 	assert_non_null(reader);
-	for (int i = 0; i < 2000 && start(own_file("fifo")); i++)
+	for (int i = 0; i < 2000 && start(tmpdir_file("fifo")); i++)
 		usleep(1000);
 	while (fgetc(reader) != EOF)
 		;
@@ -510,23 +510,23 @@ static void await_writer(const char *name)
 /* Two captures at a time: neither in one process nor into one file. */
 static void test_busy(void **state)
 {
-	const char *name = own_file("busy.pcapng");
+	const char *name = tmpdir_file("busy.pcapng");
 	int status;
 	pid_t child;
 
 	(void)state;
 	assert_int_equal(start(name), 0);
-	assert_int_equal(start(own_file("other.pcapng")), -EBUSY);
+	assert_int_equal(start(tmpdir_file("other.pcapng")), -EBUSY);
 	assert_non_null(strstr(error, "it captures already"));
 	put(100);
-	await_writer(own_file("busy.pcapng"));
+	await_writer(tmpdir_file("busy.pcapng"));
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
 		capture_fork_prepare();
 		capture_fork_child();
 		put(100);
-		if (capture_on() || start(own_file("busy.pcapng")) != -EBUSY)
+		if (capture_on() || start(tmpdir_file("busy.pcapng")) != -EBUSY)
 			_exit(1);
 		exit(strstr(error, "%p in the name") ? 0 : 2);
 	}
@@ -534,7 +534,7 @@ static void test_busy(void **state)
 	assert_int_equal(status, 0);
 	put(100);
 	capture_stop(NULL);
-	assert_int_equal(pcapng_read(own_file("busy.pcapng"))->packets, 2);
+	assert_int_equal(pcapng_read(tmpdir_file("busy.pcapng"))->packets, 2);
 	assert_int_equal(start("/nonexistent/x"), -ENOENT);
 	assert_string_equal(error, "/nonexistent/x: No such file or directory");
 }
@@ -556,5 +556,5 @@ int main(void)
 		cmocka_unit_test(test_busy),
 	};
 
-	return cmocka_run_group_tests(tests, own_folder_make, own_folder_remove);
+	return cmocka_run_group_tests(tests, tmpdir_create, tmpdir_remove);
 }

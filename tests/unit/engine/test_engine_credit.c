@@ -14,7 +14,7 @@
 #include "engine/base/aeth.h"
 #include "engine/credit.h"
 #include "engine/tx/sq.h"
-#include "engine_box.h"
+#include "engine_fixture.h"
 
 enum {
 	SLOTS = 64,
@@ -26,7 +26,7 @@ enum {
 
 /* A send queue as a person would keep its books. */
 struct books {
-	struct engine_box box;
+	struct engine_fixture fixture;
 	uint64_t posted, begun, msn, lsn; /* numbers of requests, from the start of the QP */
 	/* By number: does it need no receive? */
 	bool uncredited[STEPS + 1];
@@ -39,8 +39,8 @@ static struct books *open_books(uint32_t first)
 	struct requester *req;
 
 	assert_non_null(books);
-	engine_box_open(&books->box, ENG_RC, SLOTS, NULL, NULL);
-	req = &books->box.qp->req;
+	engine_fixture_open(&books->fixture, ENG_RC, SLOTS, NULL, NULL);
+	req = &books->fixture.qp->req;
 	req->posted_ssn = first & PSN_MASK;
 	req->begun_ssn = req->posted_ssn;
 	req->credit.lsn = req->posted_ssn;
@@ -50,7 +50,7 @@ static struct books *open_books(uint32_t first)
 
 static void close_books(struct books *books)
 {
-	engine_box_close(&books->box);
+	engine_fixture_close(&books->fixture);
 	free(books);
 }
 
@@ -58,13 +58,13 @@ static void post(struct books *books, uint64_t first)
 {
 	static const enum eng_op ops[] = { ENG_SEND, ENG_WRITE,	    ENG_WRITE_IMM,
 					   ENG_READ, ENG_FETCH_ADD, ENG_LOCAL_INV };
-	enum eng_op op = ops[draw(sizeof(ops) / sizeof(ops[0]))];
-	struct eng_send_wqe *wqe = eng_sq_next(books->box.qp);
+	enum eng_op op = ops[rand_below(sizeof(ops) / sizeof(ops[0]))];
+	struct eng_send_wqe *wqe = eng_sq_next(books->fixture.qp);
 
 	if (!wqe)
 		return;
 	*wqe = (struct eng_send_wqe){ .op = (uint8_t)op, .length = 8 };
-	sq_push(books->box.qp);
+	sq_push(books->fixture.qp);
 	if (op == ENG_LOCAL_INV)
 		return;
 	books->posted++;
@@ -75,7 +75,7 @@ static void post(struct books *books, uint64_t first)
 /* The requester begins the next request, limited or not, as it may with one at a time. */
 static void begin(struct books *books, uint64_t first)
 {
-	struct eng_qp *qp = books->box.qp;
+	struct eng_qp *qp = books->fixture.qp;
 	const struct eng_send_wqe *wqe;
 
 	if (qp->req.begun == qp->sq->head)
@@ -107,26 +107,26 @@ static void hear(struct books *books, uint64_t first, uint64_t number, uint8_t c
 		lsn += books->uncredited[i - first];
 	if (lsn > books->lsn)
 		books->lsn = lsn;
-	credit_update(books->box.qp, syndrome_make(AETH_ACK, code), number & PSN_MASK);
-	assert_int_equal(books->box.qp->req.credit.lsn, books->lsn & PSN_MASK);
+	credit_update(books->fixture.qp, syndrome_make(AETH_ACK, code), number & PSN_MASK);
+	assert_int_equal(books->fixture.qp->req.credit.lsn, books->lsn & PSN_MASK);
 }
 
 /* An ACK from before everything that is still in the queue. */
 static void hear_of_the_past(struct books *books)
 {
-	uint64_t number = books->msn - 200 - draw(NUMBERS / 4);
+	uint64_t number = books->msn - 200 - rand_below(NUMBERS / 4);
 
-	credit_update(books->box.qp, syndrome_make(AETH_ACK, 5), number & PSN_MASK);
-	assert_int_equal(books->box.qp->req.credit.lsn, books->lsn & PSN_MASK);
+	credit_update(books->fixture.qp, syndrome_make(AETH_ACK, 5), number & PSN_MASK);
+	assert_int_equal(books->fixture.qp->req.credit.lsn, books->lsn & PSN_MASK);
 }
 
 /* The peer has completed some more; what is complete leaves the queue. */
 static void complete_some(struct books *books)
 {
-	struct eng_qp *qp = books->box.qp;
+	struct eng_qp *qp = books->fixture.qp;
 
 	if (books->msn < books->begun)
-		books->msn += 1 + draw((uint32_t)(books->begun - books->msn));
+		books->msn += 1 + rand_below((uint32_t)(books->begun - books->msn));
 	while (qp->sq->tail != qp->req.begun &&
 	       psn_diff(sq_at(qp, qp->sq->tail)->ssn, books->msn & PSN_MASK) <= 0)
 		qp->sq->tail++;
@@ -142,7 +142,7 @@ static void test_lsn_is_what_counting_gives(void **state)
 		uint64_t told = first;
 
 		for (unsigned int step = 0; step < STEPS; step++) {
-			switch (draw(5)) {
+			switch (rand_below(5)) {
 			case 0:
 				post(books, first);
 				break;
@@ -151,14 +151,14 @@ static void test_lsn_is_what_counting_gives(void **state)
 				break;
 			case 2: /* the ACK is handled before any request completes */
 				told = books->msn;
-				hear(books, first, told, (uint8_t)draw(12));
+				hear(books, first, told, (uint8_t)rand_below(12));
 				break;
 			case 3:
 				hear_of_the_past(books);
 				break;
 			default:
 				complete_some(books);
-				hear(books, first, books->msn, (uint8_t)draw(12));
+				hear(books, first, books->msn, (uint8_t)rand_below(12));
 			}
 		}
 		close_books(books);
@@ -169,10 +169,10 @@ static void test_lsn_is_what_counting_gives(void **state)
 static void test_every_msn(void **state)
 {
 	static const uint32_t limits[] = { 0, 1, NUMBERS / 2, NUMBERS - 1 };
-	struct engine_box box;
+	struct engine_fixture fixture;
 
 	(void)state;
-	engine_box_open(&box, ENG_RC, SLOTS, NULL, NULL);
+	engine_fixture_open(&fixture, ENG_RC, SLOTS, NULL, NULL);
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		for (int64_t msn = 0; msn < NUMBERS; msn++) {
 			/* 3 credits; around the circle the shorter way. */
@@ -180,16 +180,16 @@ static void test_every_msn(void **state)
 			bool moves = ahead > 0 && ahead < NUMBERS / 2;
 			uint32_t right = moves ? (uint32_t)(msn + 3) & PSN_MASK : limits[i];
 
-			box.qp->req.credit.lsn = limits[i];
-			box.qp->req.begun_ssn = (uint32_t)msn;
-			credit_update(box.qp, syndrome_make(AETH_ACK, 3), (uint32_t)msn);
+			fixture.qp->req.credit.lsn = limits[i];
+			fixture.qp->req.begun_ssn = (uint32_t)msn;
+			credit_update(fixture.qp, syndrome_make(AETH_ACK, 3), (uint32_t)msn);
 			/* assert_int_equal() for each would take most of a minute. */
-			if (box.qp->req.credit.lsn != right)
+			if (fixture.qp->req.credit.lsn != right)
 				fail_msg("MSN %#x, LSN %#x gave %#x", (uint32_t)msn, limits[i],
-					 box.qp->req.credit.lsn);
+					 fixture.qp->req.credit.lsn);
 		}
 	}
-	engine_box_close(&box);
+	engine_fixture_close(&fixture);
 }
 
 /* The event that the peer does not report credits is raised. */
@@ -203,63 +203,63 @@ static void ignore_event(void *owner, enum eng_event event)
 static void test_no_limit(void **state)
 {
 	static const struct eng_ops ops = { .event = ignore_event };
-	struct engine_box box;
+	struct engine_fixture fixture;
 	struct eng_send_wqe *wqe;
 
 	(void)state;
-	engine_box_open(&box, ENG_RC, SLOTS, &ops, NULL);
-	wqe = eng_sq_next(box.qp);
+	engine_fixture_open(&fixture, ENG_RC, SLOTS, &ops, NULL);
+	wqe = eng_sq_next(fixture.qp);
 	*wqe = (struct eng_send_wqe){ .op = ENG_SEND, .length = 8 };
-	sq_push(box.qp);
-	assert_true(credit_limited(box.qp, wqe));
-	credit_update(box.qp, syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED), 0);
-	assert_false(credit_limited(box.qp, wqe));
-	credit_update(box.qp, syndrome_make(AETH_ACK, 0), 0);
-	assert_true(credit_limited(box.qp, wqe));
-	credit_update(box.qp, syndrome_make(AETH_ACK, 1), 0);
-	assert_false(credit_limited(box.qp, wqe));
-	engine_box_close(&box);
+	sq_push(fixture.qp);
+	assert_true(credit_limited(fixture.qp, wqe));
+	credit_update(fixture.qp, syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED), 0);
+	assert_false(credit_limited(fixture.qp, wqe));
+	credit_update(fixture.qp, syndrome_make(AETH_ACK, 0), 0);
+	assert_true(credit_limited(fixture.qp, wqe));
+	credit_update(fixture.qp, syndrome_make(AETH_ACK, 1), 0);
+	assert_false(credit_limited(fixture.qp, wqe));
+	engine_fixture_close(&fixture);
 }
 
 /* ---- the responder's side ---- */
 
 /* A responder whose free running counts begin at first. */
-static void open_responder(struct engine_box *box, uint32_t slots, uint32_t first)
+static void open_responder(struct engine_fixture *fixture, uint32_t slots, uint32_t first)
 {
-	engine_box_open(box, ENG_RC, slots, NULL, NULL);
-	box->qp->resp.wqes_taken = first;
-	box->qp->resp.wqes_done = first;
-	box->qp->resp.credit_adv.promised = first;
-	box->rq.head = first;
-	box->rq.tail = first;
+	engine_fixture_open(fixture, ENG_RC, slots, NULL, NULL);
+	fixture->qp->resp.wqes_taken = first;
+	fixture->qp->resp.wqes_done = first;
+	fixture->qp->resp.credit_adv.promised = first;
+	fixture->rq.head = first;
+	fixture->rq.tail = first;
 }
 
 /* A message takes the oldest receive and completes. */
-static void take_one(struct engine_box *box)
+static void take_one(struct engine_fixture *fixture)
 {
-	box->rq.tail++;
-	box->qp->resp.wqes_taken++;
-	box->qp->resp.wqes_done++;
+	fixture->rq.tail++;
+	fixture->qp->resp.wqes_taken++;
+	fixture->qp->resp.wqes_done++;
 }
 
 /* rule C4 test, rule C5 test: the count is that of free receives, and never more than there are. */
 static void test_never_more_than_there_are(void **state)
 {
-	struct engine_box box;
+	struct engine_fixture fixture;
 
 	(void)state;
-	open_responder(&box, 65536, 0xffff8000u);
+	open_responder(&fixture, 65536, 0xffff8000u);
 	for (uint32_t free = 0; free <= 65536; free++) {
 		uint32_t told;
 
-		box.rq.head = box.rq.tail + free;
-		told = credit_decode(syndrome_code(credit_advertise(box.qp, 7)));
-		assert_int_equal(credit_free(box.qp), free);
+		fixture.rq.head = fixture.rq.tail + free;
+		told = credit_decode(syndrome_code(credit_advertise(fixture.qp, 7)));
+		assert_int_equal(credit_free(fixture.qp), free);
 		assert_true(told <= free);
 		/* The next larger code is 3/2 or 4/3 of it at most. */
 		assert_true(free >= 32768 || 3 * (uint64_t)told + 1 >= 2 * (uint64_t)free);
 	}
-	engine_box_close(&box);
+	engine_fixture_close(&fixture);
 }
 
 /*
@@ -273,26 +273,27 @@ static void test_a_burst_of_receives(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
-		struct engine_box box;
+		struct engine_fixture fixture;
 		unsigned int acks = 0;
 
-		open_responder(&box, 4096, firsts[i]);
-		assert_false(credit_update_pending(box.qp));
+		open_responder(&fixture, 4096, firsts[i]);
+		assert_false(credit_update_pending(fixture.qp));
 		for (uint32_t posted = 1; posted <= 4096; posted++) {
-			box.rq.head++;
+			fixture.rq.head++;
 			if (posted == 1)
-				assert_true(credit_update_pending(box.qp));
-			if (credit_update_pending(box.qp)) {
-				credit_advertise(box.qp, 7);
+				assert_true(credit_update_pending(fixture.qp));
+			if (credit_update_pending(fixture.qp)) {
+				credit_advertise(fixture.qp, 7);
 				acks++;
-				assert_false(credit_update_pending(box.qp));
+				assert_false(credit_update_pending(fixture.qp));
 			}
 			/* It knows of half of what is there, or of a quarter of the queue. */
-			assert_true(2 * (box.qp->resp.credit_adv.promised - firsts[i]) >= posted ||
-				    box.qp->resp.credit_adv.promised - firsts[i] > 4096 / 4);
+			assert_true(2 * (fixture.qp->resp.credit_adv.promised - firsts[i]) >=
+					    posted ||
+				    fixture.qp->resp.credit_adv.promised - firsts[i] > 4096 / 4);
 		}
 		assert_true(acks >= 10 && acks <= 14);
-		engine_box_close(&box);
+		engine_fixture_close(&fixture);
 	}
 }
 
@@ -301,56 +302,56 @@ static void test_a_burst_of_receives(void **state)
  */
 static void test_receives_that_are_replaced(void **state)
 {
-	struct engine_box box;
+	struct engine_fixture fixture;
 	unsigned int acks = 0;
 
 	(void)state;
-	open_responder(&box, 256, 0xfffffe00u);
-	box.rq.head += 256;
-	credit_advertise(box.qp, 7);
+	open_responder(&fixture, 256, 0xfffffe00u);
+	fixture.rq.head += 256;
+	credit_advertise(fixture.qp, 7);
 	for (unsigned int i = 0; i < 4096; i++) {
-		take_one(&box);
-		box.rq.head++;
-		if (credit_update_pending(box.qp)) {
-			credit_advertise(box.qp, 7);
+		take_one(&fixture);
+		fixture.rq.head++;
+		if (credit_update_pending(fixture.qp)) {
+			credit_advertise(fixture.qp, 7);
 			acks++;
 		}
 	}
 	/* One when the sender knows of a quarter of the queue, which gives the other three. */
 	assert_int_equal(acks, 4096 / 192);
-	engine_box_close(&box);
+	engine_fixture_close(&fixture);
 }
 
 /* rule C7 test: a queue pair that does not report credits sends 11111b and no updates. */
 static void test_reports_nothing(void **state)
 {
-	struct engine_box box;
+	struct engine_fixture fixture;
 
 	(void)state;
-	open_responder(&box, 64, 0);
-	box.qp->reports_credits = false;
-	box.rq.head += 64;
-	assert_int_equal(syndrome_code(credit_advertise(box.qp, 7)), CREDIT_CODE_UNLIMITED);
-	assert_false(credit_update_pending(box.qp));
-	engine_box_close(&box);
+	open_responder(&fixture, 64, 0);
+	fixture.qp->reports_credits = false;
+	fixture.rq.head += 64;
+	assert_int_equal(syndrome_code(credit_advertise(fixture.qp, 7)), CREDIT_CODE_UNLIMITED);
+	assert_false(credit_update_pending(fixture.qp));
+	engine_fixture_close(&fixture);
 }
 
 /* rule C8 test: the PSN of an unsolicited ACK is the newest acknowledged one, at every PSN. */
 static void test_newest_acknowledged_psn(void **state)
 {
-	struct engine_box box;
+	struct engine_fixture fixture;
 
 	(void)state;
-	engine_box_open(&box, ENG_RC, SLOTS, NULL, NULL);
+	engine_fixture_open(&fixture, ENG_RC, SLOTS, NULL, NULL);
 	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
-		box.qp->resp.credit_adv.last_positive_psn = psn;
-		credit_acknowledged(box.qp, (psn + 5) % NUMBERS);
-		credit_acknowledged(box.qp, psn);
-		credit_acknowledged(box.qp, (psn + NUMBERS - 9) % NUMBERS);
-		if (box.qp->resp.credit_adv.last_positive_psn != (psn + 5) % NUMBERS)
+		fixture.qp->resp.credit_adv.last_positive_psn = psn;
+		credit_acknowledged(fixture.qp, (psn + 5) % NUMBERS);
+		credit_acknowledged(fixture.qp, psn);
+		credit_acknowledged(fixture.qp, (psn + NUMBERS - 9) % NUMBERS);
+		if (fixture.qp->resp.credit_adv.last_positive_psn != (psn + 5) % NUMBERS)
 			fail_msg("at PSN %#x", psn);
 	}
-	engine_box_close(&box);
+	engine_fixture_close(&fixture);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/cc/cwnd.h"
-#include "engine_box.h"
+#include "engine_fixture.h"
 
 enum {
 	SLOTS = 64,
@@ -21,27 +21,27 @@ enum {
 	CHARGE = 4212,
 };
 
-static struct engine_box box;
+static struct engine_fixture fixture;
 static struct eng_inflight_budget share;
 
 static int set_up(void **state)
 {
 	(void)state;
 	share = (struct eng_inflight_budget){ .limit = 100 * CHARGE };
-	engine_box_open(&box, ENG_RC, SLOTS, NULL, &share);
+	engine_fixture_open(&fixture, ENG_RC, SLOTS, NULL, &share);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	engine_box_close(&box);
+	engine_fixture_close(&fixture);
 	return 0;
 }
 
 static uint64_t in_flight(void)
 {
-	return box.qp->req.cost_next - box.qp->req.cost_unacked;
+	return fixture.qp->req.cost_next - fixture.qp->req.cost_unacked;
 }
 
 /*
@@ -53,7 +53,7 @@ static void test_weights(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		box.qp->attr.mtu = mtus[i];
+		fixture.qp->attr.mtu = mtus[i];
 		for (uint32_t length = 0; length < 5 * mtus[i]; length += 1 + mtus[i] / 7) {
 			uint32_t packets = length ? (length + mtus[i] - 1) / mtus[i] : 1;
 			struct eng_send_wqe wqe = { .op = ENG_WRITE,
@@ -65,18 +65,18 @@ static void test_weights(void **state)
 				uint32_t left = length - k * mtus[i];
 
 				sum += (left < mtus[i] ? left : mtus[i]) + CHARGE - 4096;
-				assert_int_equal(cwnd_cost(box.qp, &wqe, k + 1), sum);
+				assert_int_equal(cwnd_cost(fixture.qp, &wqe, k + 1), sum);
 			}
 			wqe.op = ENG_READ;
-			eng_set_cc(box.qp, ENG_CC_LOCAL);
-			assert_int_equal(cwnd_cost(box.qp, &wqe, packets), sum / 4);
-			eng_set_cc(box.qp, ENG_CC_NETWORK);
-			assert_int_equal(cwnd_cost(box.qp, &wqe, packets), sum);
+			eng_set_cc(fixture.qp, ENG_CC_LOCAL);
+			assert_int_equal(cwnd_cost(fixture.qp, &wqe, packets), sum / 4);
+			eng_set_cc(fixture.qp, ENG_CC_NETWORK);
+			assert_int_equal(cwnd_cost(fixture.qp, &wqe, packets), sum);
 		}
 	}
 	/* The longest message there is. */
-	box.qp->attr.mtu = 256;
-	assert_int_equal(cwnd_cost(box.qp,
+	fixture.qp->attr.mtu = 256;
+	assert_int_equal(cwnd_cost(fixture.qp,
 				   &(struct eng_send_wqe){ .op = ENG_WRITE,
 							   .length = ENG_MAX_MESSAGE,
 							   .packets = 8388608 },
@@ -94,49 +94,50 @@ static void test_sums(void **state)
 
 	(void)state;
 	/* Small enough to be full now and then. */
-	box.qp->req.cwnd = box.qp->req.cwnd_limit = 6 * CHARGE;
+	fixture.qp->req.cwnd = fixture.qp->req.cwnd_limit = 6 * CHARGE;
 	for (unsigned int step = 0; step < 200000; step++) {
-		uint64_t cost = 1 + draw(2 * CHARGE);
+		uint64_t cost = 1 + rand_below(2 * CHARGE);
 
-		switch (draw(8)) {
+		switch (rand_below(8)) {
 		case 0: /* all of it will be sent again, though it may arrive yet */
 			ahead = flight;
 			flight = 0;
-			cwnd_reset_inflight(box.qp);
+			cwnd_reset_inflight(fixture.qp);
 			break;
 		case 1:
 			if (cost > flight)
 				cost = flight;
 			flight -= cost;
-			cwnd_rollback(box.qp, cost);
+			cwnd_rollback(fixture.qp, cost);
 			break;
 		case 2:
 		case 3: /* what is acknowledged may be what went before going back */
 			if (cost > flight + ahead)
 				cost = flight + ahead;
 			flight -= cost < flight ? cost : flight;
-			cwnd_progress(box.qp, cost);
+			cwnd_progress(fixture.qp, cost);
 			break;
 		default:
 			flight += cost;
-			cwnd_sent(box.qp, cost);
+			cwnd_sent(fixture.qp, cost);
 		}
-		budget_publish(box.qp);
+		budget_publish(fixture.qp);
 		assert_int_equal(in_flight(), flight);
 		assert_int_equal(share.under_way, flight);
-		assert_int_equal(cwnd_room(box.qp),
-				 flight < box.qp->req.cwnd ? box.qp->req.cwnd - flight : 0);
+		assert_int_equal(cwnd_room(fixture.qp),
+				 flight < fixture.qp->req.cwnd ? fixture.qp->req.cwnd - flight : 0);
 		/* rule S3 test: an empty wire takes anything, else it has to fit. */
-		assert_int_equal(cwnd_open(box.qp, cost),
-				 !flight || flight + cost <= box.qp->req.cwnd);
-		assert_int_equal(cwnd_closes(box.qp, cost), flight + 2 * cost > box.qp->req.cwnd);
+		assert_int_equal(cwnd_open(fixture.qp, cost),
+				 !flight || flight + cost <= fixture.qp->req.cwnd);
+		assert_int_equal(cwnd_closes(fixture.qp, cost),
+				 flight + 2 * cost > fixture.qp->req.cwnd);
 	}
 }
 
 /* A window of losses takes a quarter once, wherever PSNs stand; the next window another one. */
 static void test_one_reduction_for_each_window(void **state)
 {
-	struct requester *req = &box.qp->req;
+	struct requester *req = &fixture.qp->req;
 	const uint64_t full = req->cwnd;
 
 	(void)state;
@@ -148,18 +149,18 @@ static void test_one_reduction_for_each_window(void **state)
 		req->cwnd_recovery_psn = req->unacked_psn;
 		req->unacked_psn = psn;
 		req->end_psn = (psn + 40) % NUMBERS;
-		cwnd_loss(box.qp);
-		cwnd_loss(box.qp);
+		cwnd_loss(fixture.qp);
+		cwnd_loss(fixture.qp);
 		req->unacked_psn = (psn + 39) % NUMBERS;
-		cwnd_progress(box.qp, CHARGE);
-		cwnd_loss(box.qp);
+		cwnd_progress(fixture.qp, CHARGE);
+		cwnd_loss(fixture.qp);
 		right = req->cwnd == full - full / 4;
 		/* All that had been sent by then is acknowledged. */
 		req->unacked_psn = req->end_psn;
-		cwnd_progress(box.qp, CHARGE);
+		cwnd_progress(fixture.qp, CHARGE);
 		right &= req->cwnd > full - full / 4;
 		right &= req->cwnd < full - full / 4 + CHARGE;
-		cwnd_loss(box.qp);
+		cwnd_loss(fixture.qp);
 		right &= req->cwnd < (full - full / 4) * 3 / 4 + CHARGE;
 		if (!right)
 			fail_msg("at PSN %#x", psn);
@@ -169,12 +170,12 @@ static void test_one_reduction_for_each_window(void **state)
 /* Losses without end leave two packets; a window acknowledged brings four, up to the limit. */
 static void test_bounds_and_growth(void **state)
 {
-	struct requester *req = &box.qp->req;
+	struct requester *req = &fixture.qp->req;
 
 	(void)state;
 	for (unsigned int i = 0; i < 50; i++) {
 		req->cwnd_recovery_psn = req->unacked_psn;
-		cwnd_loss(box.qp);
+		cwnd_loss(fixture.qp);
 	}
 	assert_int_equal(req->cwnd, 2 * CHARGE);
 	req->cwnd_recovery_psn = req->unacked_psn;
@@ -182,7 +183,7 @@ static void test_bounds_and_growth(void **state)
 		uint64_t before = req->cwnd, acknowledged = 0;
 
 		while (acknowledged < before) {
-			cwnd_progress(box.qp, CHARGE);
+			cwnd_progress(fixture.qp, CHARGE);
 			acknowledged += CHARGE;
 		}
 		assert_true(req->cwnd <= 90 * CHARGE);
@@ -196,7 +197,7 @@ static void test_bounds_and_growth(void **state)
 /* An ACK is due if a packet in flight has AckReq, at every PSN. */
 static void test_an_ack_is_due(void **state)
 {
-	struct requester *req = &box.qp->req;
+	struct requester *req = &fixture.qp->req;
 
 	(void)state;
 	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
@@ -205,13 +206,13 @@ static void test_an_ack_is_due(void **state)
 		req->unacked_psn = psn;
 		req->next_psn = (psn + 3) % NUMBERS;
 		req->ackreq_psn = (psn + NUMBERS - 1) % NUMBERS;
-		right = !ack_req_in_flight(box.qp);
+		right = !ack_req_in_flight(fixture.qp);
 		req->ackreq_psn = psn;
-		right &= ack_req_in_flight(box.qp);
+		right &= ack_req_in_flight(fixture.qp);
 		req->ackreq_psn = (psn + 2) % NUMBERS;
-		right &= ack_req_in_flight(box.qp);
+		right &= ack_req_in_flight(fixture.qp);
 		req->unacked_psn = req->next_psn;
-		right &= !ack_req_in_flight(box.qp);
+		right &= !ack_req_in_flight(fixture.qp);
 		if (!right)
 			fail_msg("at PSN %#x", psn);
 	}
@@ -223,34 +224,34 @@ static void test_an_ack_is_due(void **state)
  */
 static void test_share(void **state)
 {
-	struct engine_box other;
+	struct engine_fixture other;
 
 	(void)state;
-	engine_box_open(&other, ENG_RC, SLOTS, NULL, &share);
-	box.qp->req.next_psn = 1; /* packet 0 is in flight, and asked */
-	assert_false(budget_is_contended(box.qp));
+	engine_fixture_open(&other, ENG_RC, SLOTS, NULL, &share);
+	fixture.qp->req.next_psn = 1; /* packet 0 is in flight, and asked */
+	assert_false(budget_is_contended(fixture.qp));
 	cwnd_sent(other.qp, 100 * CHARGE);
 	budget_publish(other.qp);
-	assert_true(budget_is_contended(box.qp));
+	assert_true(budget_is_contended(fixture.qp));
 	assert_false(budget_is_contended(other.qp));
 	/* Nothing in flight: open, unless the owner's queue will bring it back. */
-	assert_true(budget_is_open(box.qp));
+	assert_true(budget_is_open(fixture.qp));
 	share.queued = true;
-	assert_false(budget_is_open(box.qp));
-	cwnd_sent(box.qp, CHARGE);
-	budget_publish(box.qp);
-	assert_false(budget_is_open(box.qp));
+	assert_false(budget_is_open(fixture.qp));
+	cwnd_sent(fixture.qp, CHARGE);
+	budget_publish(fixture.qp);
+	assert_false(budget_is_open(fixture.qp));
 	/* No packet in flight has AckReq: no ACK would end the wait. */
-	box.qp->req.ackreq_psn = PSN_MASK;
-	assert_true(budget_is_open(box.qp));
-	box.qp->req.ackreq_psn = 0;
+	fixture.qp->req.ackreq_psn = PSN_MASK;
+	assert_true(budget_is_open(fixture.qp));
+	fixture.qp->req.ackreq_psn = 0;
 	cwnd_progress(other.qp, 2 * CHARGE);
 	budget_publish(other.qp);
-	assert_true(budget_is_open(box.qp));
+	assert_true(budget_is_open(fixture.qp));
 	cwnd_reset_inflight(other.qp);
 	assert_int_equal(share.under_way, CHARGE);
-	assert_false(budget_is_contended(box.qp));
-	engine_box_close(&other);
+	assert_false(budget_is_contended(fixture.qp));
+	engine_fixture_close(&other);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

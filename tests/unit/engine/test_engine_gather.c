@@ -5,7 +5,7 @@
  * boundaries of the numbers that they name; the situations are made by posts, bursts and packets,
  * as in production.
  */
-#include "sched_box.h"
+#include "sched_fixture.h"
 
 /* ---- which posts are gathered ---- */
 
@@ -74,11 +74,11 @@ static void make(const struct situation *situation)
 	if (situation->flying == NONE)
 		sched_acknowledge_all_but(0);
 	else
-		sched_box.qp->req.ackreq_psn =
-			psn_sub(situation->asked ? sched_box.qp->req.next_psn
-						 : sched_box.qp->req.unacked_psn,
+		sched_fixture.qp->req.ackreq_psn =
+			psn_sub(situation->asked ? sched_fixture.qp->req.next_psn
+						 : sched_fixture.qp->req.unacked_psn,
 				1);
-	assert_int_equal(eng_in_flight(sched_box.qp), under_way);
+	assert_int_equal(eng_in_flight(sched_fixture.qp), under_way);
 	if (situation->heard)
 		sched_receive_message();
 	sched_hint.polled = situation->polled;
@@ -153,7 +153,7 @@ static void test_number_ends_batch(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		sched_start_again(ENG_RC, 4096);
-		eng_set_lossless_transport(sched_box.qp, rows[i].shared_memory);
+		eng_set_lossless_transport(sched_fixture.qp, rows[i].shared_memory);
 		sched_stream_of(rows[i].bytes);
 		assert_int_equal(posts_until_one_leaves(rows[i].bytes), rows[i].posts);
 		/* Till they leave, each further one is a reason to send. */
@@ -171,7 +171,7 @@ static void test_number_ends_batch(void **state)
 	assert_int_equal(posts_until_one_leaves(8), BURST_BYTES / 1056);
 	/* Before anything has left: about as many as are packets of the largest size. */
 	sched_start_again(ENG_RC, 4096);
-	sched_box.qp->tx_sched.gathered_before = STREAM + 1;
+	sched_fixture.qp->tx_sched.gathered_before = STREAM + 1;
 	assert_int_equal(posts_until_one_leaves(8), STREAM);
 }
 
@@ -196,7 +196,7 @@ static void test_first_signal_ends_batch(void **state)
 		for (int batch = 0; batch < 2; batch++) {
 			if (batch == 0) {
 				sched_start_again(ENG_RC, MTU);
-				sched_box.qp->signal_all = rows[i].signal_all;
+				sched_fixture.qp->signal_all = rows[i].signal_all;
 				sched_stream_of(8);
 			} else {
 				/* The next batch begins with the burst that ends this one. */
@@ -205,11 +205,12 @@ static void test_first_signal_ends_batch(void **state)
 			for (int k = 0; k < rows[i].before; k++)
 				assert_int_equal(sched_post(8), ENG_TX_BATCH);
 			sched_push(ENG_WRITE, 8, ENG_SIGNALED);
-			assert_int_equal(eng_sq_kick(sched_box.qp, &sched_hint), rows[i].first);
+			assert_int_equal(eng_sq_kick(sched_fixture.qp, &sched_hint), rows[i].first);
 			for (int k = 0; k < rows[i].between; k++)
 				assert_int_equal(sched_post(8), ENG_TX_BATCH);
 			sched_push(ENG_WRITE, 8, ENG_SIGNALED);
-			assert_int_equal(eng_sq_kick(sched_box.qp, &sched_hint), rows[i].second);
+			assert_int_equal(eng_sq_kick(sched_fixture.qp, &sched_hint),
+					 rows[i].second);
 		}
 	}
 }

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/rx/resp_res.h"
-#include "engine_box.h"
+#include "engine_fixture.h"
 
 enum {
 	NUMBERS = 1 << 24,
@@ -35,12 +35,12 @@ static struct {
 	unsigned int count, depth;
 } list;
 
-static struct engine_box box;
+static struct engine_fixture fixture;
 
 static int tear_down(void **state)
 {
 	(void)state;
-	engine_box_close(&box);
+	engine_fixture_close(&fixture);
 	return 0;
 }
 
@@ -49,10 +49,10 @@ static void open_box(uint32_t depth, uint32_t first)
 {
 	memset(&list, 0, sizeof(list));
 	list.depth = depth;
-	engine_box_open(&box, ENG_RC, 64, NULL, NULL);
-	box.qp->resp.resp_res_head = first;
-	box.qp->resp.resp_res_oldest = first;
-	engine_box_set_replay(&box, depth);
+	engine_fixture_open(&fixture, ENG_RC, 64, NULL, NULL);
+	fixture.qp->resp.resp_res_head = first;
+	fixture.qp->resp.resp_res_oldest = first;
+	engine_fixture_set_replay(&fixture, depth);
 }
 
 static bool is_wanted(const struct item *item)
@@ -93,10 +93,10 @@ static struct item *oldest_wanted(void)
 static void check(void)
 {
 	struct item *oldest = oldest_wanted();
-	const struct resp_res *pending = resp_res_peek(box.qp);
+	const struct resp_res *pending = resp_res_peek(fixture.qp);
 
-	assert_int_equal(resp_res_has_room(box.qp), has_room());
-	assert_ptr_equal(pending, resp_res_pending(box.qp));
+	assert_int_equal(resp_res_has_room(fixture.qp), has_room());
+	assert_ptr_equal(pending, resp_res_pending(fixture.qp));
 	if (!oldest)
 		assert_null(pending);
 	else
@@ -109,20 +109,21 @@ static void check(void)
 	}
 	for (unsigned int i = 0; i < list.count; i++) {
 		const struct item *item = &list.item[i];
-		uint32_t inside = draw(item->packets);
-		const struct resp_res *entry = resp_res_find(box.qp, psn_add(item->psn, inside));
+		uint32_t inside = rand_below(item->packets);
+		const struct resp_res *entry =
+			resp_res_find(fixture.qp, psn_add(item->psn, inside));
 
 		assert_non_null(entry);
 		assert_int_equal(entry->psn, item->psn);
 		assert_int_equal(entry->packets, item->packets);
 	}
 	if (list.count > 0)
-		assert_null(resp_res_find(box.qp, psn_sub(list.item[0].psn, 1)));
+		assert_null(resp_res_find(fixture.qp, psn_sub(list.item[0].psn, 1)));
 }
 
 static void add(uint32_t *psn)
 {
-	uint32_t packets = 1 + draw(MOST_PACKETS);
+	uint32_t packets = 1 + rand_below(MOST_PACKETS);
 
 	if (!has_room())
 		return;
@@ -132,7 +133,7 @@ static void add(uint32_t *psn)
 	}
 	list.item[list.count++] =
 		(struct item){ .psn = *psn, .packets = packets, .wanted = bits(0, packets) };
-	resp_res_new(box.qp, *psn, packets);
+	resp_res_new(fixture.qp, *psn, packets);
 	*psn = psn_add(*psn, packets);
 }
 
@@ -145,16 +146,16 @@ static void repeat(void)
 
 	if (list.count == 0)
 		return;
-	item = &list.item[draw(list.count)];
-	entry = resp_res_find(box.qp, item->psn);
-	from = draw(item->packets);
-	end = from + 1 + draw(item->packets - from);
+	item = &list.item[rand_below(list.count)];
+	entry = resp_res_find(fixture.qp, item->psn);
+	from = rand_below(item->packets);
+	end = from + 1 + rand_below(item->packets - from);
 	/* A later part is added to a part being repeated; otherwise it replaces it. */
 	added = is_wanted(item) && item->again && from >= end_of(item->wanted);
 	/* One whose first answer is under way is answered for the first time all the same. */
 	item->again |= !is_wanted(item);
 	item->wanted = bits(from, end) | (added ? item->wanted : 0);
-	resp_res_replay(box.qp, entry, from, end);
+	resp_res_replay(fixture.qp, entry, from, end);
 	assert_true(added || entry->from == from);
 	assert_int_equal(entry->next, first_of(item->wanted));
 	assert_int_equal(entry->end, end_of(item->wanted));
@@ -167,14 +168,14 @@ static void hand_out(unsigned int packets)
 
 	for (unsigned int i = 0; i < list.count; i++)
 		list.item[i].in_burst = false;
-	resp_res_begin_burst(box.qp);
+	resp_res_begin_burst(fixture.qp);
 	while (packets-- > 0 && (item = oldest_wanted())) {
 		if (!item->in_burst)
 			item->before = item->wanted;
 		item->in_burst = true;
-		assert_int_equal(resp_res_ends_part(resp_res_pending(box.qp)),
+		assert_int_equal(resp_res_ends_part(resp_res_pending(fixture.qp)),
 				 !(item->wanted >> 1 & item->wanted & -item->wanted));
-		resp_res_sent(box.qp, resp_res_pending(box.qp), first_of(item->wanted) + 1);
+		resp_res_sent(fixture.qp, resp_res_pending(fixture.qp), first_of(item->wanted) + 1);
 		item->wanted &= item->wanted - 1;
 	}
 }
@@ -184,13 +185,13 @@ static void take_back(void)
 	for (unsigned int i = 0; i < list.count; i++)
 		if (list.item[i].in_burst)
 			list.item[i].wanted = list.item[i].before;
-	resp_res_rollback(box.qp);
+	resp_res_rollback(fixture.qp);
 }
 
 /* A burst of which the transport takes all or nothing. */
 static void answer(bool taken)
 {
-	hand_out(1 + draw(12));
+	hand_out(1 + rand_below(12));
 	if (!taken)
 		take_back();
 }
@@ -206,7 +207,7 @@ static void test_against_the_list(void **state)
 
 		open_box(depths[i], 0u - 500);
 		for (unsigned int step = 0; step < STEPS / depths[i] + 500; step++) {
-			switch (draw(8)) {
+			switch (rand_below(8)) {
 			case 0:
 			case 1:
 			case 2:
@@ -219,8 +220,8 @@ static void test_against_the_list(void **state)
 				answer(false);
 				break;
 			case 5:
-				if (draw(20) == 0) {
-					resp_res_cancel(box.qp);
+				if (rand_below(20) == 0) {
+					resp_res_cancel(fixture.qp);
 					list.count = 0;
 				}
 				break;
@@ -230,7 +231,7 @@ static void test_against_the_list(void **state)
 			check();
 		}
 		if (depths[i] != MOST)
-			engine_box_close(&box);
+			engine_fixture_close(&fixture);
 	}
 }
 
@@ -245,7 +246,7 @@ static void test_memory_grows(void **state)
 		add(&psn);
 	check();
 	hand_out(1);
-	engine_box_set_replay(&box, 16);
+	engine_fixture_set_replay(&fixture, 16);
 	list.depth = 16;
 	check();
 	take_back();
@@ -263,10 +264,10 @@ static void test_every_psn(void **state)
 {
 	(void)state;
 	open_box(4, 0);
-	resp_res_new(box.qp, NUMBERS - 7, 5);
-	resp_res_new(box.qp, NUMBERS - 2, 5);
+	resp_res_new(fixture.qp, NUMBERS - 7, 5);
+	resp_res_new(fixture.qp, NUMBERS - 2, 5);
 	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
-		const struct resp_res *entry = resp_res_find(box.qp, psn);
+		const struct resp_res *entry = resp_res_find(fixture.qp, psn);
 		uint32_t right = psn >= NUMBERS - 2 || psn < 3 ? NUMBERS - 2
 				 : psn >= NUMBERS - 7	       ? NUMBERS - 7
 							       : NUMBERS;
@@ -280,10 +281,10 @@ static void test_every_psn(void **state)
 static void test_no_depth(void **state)
 {
 	(void)state;
-	engine_box_open(&box, ENG_RC, 64, NULL, NULL);
-	assert_false(resp_res_has_room(box.qp));
-	assert_null(resp_res_find(box.qp, 0));
-	assert_null(resp_res_pending(box.qp));
+	engine_fixture_open(&fixture, ENG_RC, 64, NULL, NULL);
+	assert_false(resp_res_has_room(fixture.qp));
+	assert_null(resp_res_find(fixture.qp, 0));
+	assert_null(resp_res_pending(fixture.qp));
 	assert_int_equal(eng_resp_res_bytes(0), 0);
 	assert_int_equal(eng_resp_res_bytes(5), eng_resp_res_bytes(8));
 	assert_true(eng_resp_res_bytes(9) > eng_resp_res_bytes(8));

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/tx/tx_build.h"
-#include "engine_box.h"
+#include "engine_fixture.h"
 
 enum {
 	REGION_BYTES = 1 << 16,
@@ -27,7 +27,7 @@ enum {
 
 static uint8_t region[REGION_BYTES], staging[STAGING_BYTES], expected[2 * MAX_BYTES];
 static struct eng_piece pieces[MAX_PIECES];
-static struct engine_box box;
+static struct engine_fixture fixture;
 static struct eng_path path;
 
 /* Memory ends where the region does, and only its key opens it. */
@@ -47,15 +47,15 @@ static int set_up(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < REGION_BYTES; i++)
-		region[i] = (uint8_t)draw(256);
-	engine_box_open(&box, ENG_RC, 64, &ops, NULL);
+		region[i] = (uint8_t)rand_below(256);
+	engine_fixture_open(&fixture, ENG_RC, 64, &ops, NULL);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	engine_box_close(&box);
+	engine_fixture_close(&fixture);
 	return 0;
 }
 
@@ -68,15 +68,15 @@ static struct eng_burst new_burst(void)
 		.max_pieces = MAX_PIECES,
 		.max_packets = MAX_PACKETS,
 		.max_bytes = MAX_BYTES,
-		.identification = (uint16_t)draw(65536),
+		.identification = (uint16_t)rand_below(65536),
 		.gather_from = UINT32_MAX,
 	};
 
-	path.wire.ipv6 = draw(2);
-	path.wire.src_port = (uint16_t)draw(65536);
+	path.wire.ipv6 = rand_below(2);
+	path.wire.src_port = (uint16_t)rand_below(65536);
 	for (unsigned int i = 0; i < sizeof(path.wire.src); i++) {
-		path.wire.src[i] = (uint8_t)draw(256);
-		path.wire.dst[i] = (uint8_t)draw(256);
+		path.wire.src[i] = (uint8_t)rand_below(256);
+		path.wire.dst[i] = (uint8_t)rand_below(256);
 	}
 	tx_build_begin(&burst, &path);
 	return burst;
@@ -85,12 +85,12 @@ static struct eng_burst new_burst(void)
 static struct wire_packet packet_of(uint32_t payload_length)
 {
 	return (struct wire_packet){
-		.opcode = draw(2) ? WIRE_RC | WIRE_WRITE_MIDDLE : WIRE_SEND_ONLY,
+		.opcode = rand_below(2) ? WIRE_RC | WIRE_WRITE_MIDDLE : WIRE_SEND_ONLY,
 		.migrated = true,
 		.pkey = WIRE_DEFAULT_PKEY,
-		.dest_qpn = draw(1 << 24),
-		.psn = draw(1 << 24),
-		.ack_request = draw(2),
+		.dest_qpn = rand_below(1 << 24),
+		.psn = rand_below(1 << 24),
+		.ack_request = rand_below(2),
 		.payload_length = payload_length,
 		.pad_count = (uint8_t)(-payload_length & 3),
 	};
@@ -99,14 +99,14 @@ static struct wire_packet packet_of(uint32_t payload_length)
 /* A list of up to four stretches that hold bytes in all, offset bytes into it. */
 static struct payload payload_of(struct eng_sge list[4], uint32_t offset, uint32_t bytes)
 {
-	uint32_t count = 1 + draw(4), left = offset + bytes;
+	uint32_t count = 1 + rand_below(4), left = offset + bytes;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t length = i == count - 1 ? left : draw(left + 1);
+		uint32_t length = i == count - 1 ? left : rand_below(left + 1);
 
 		list[i].lkey = LKEY;
 		list[i].length = length;
-		list[i].addr = VA + draw(REGION_BYTES - length + 1);
+		list[i].addr = VA + rand_below(REGION_BYTES - length + 1);
 		left -= length;
 	}
 	return (struct payload){
@@ -149,7 +149,7 @@ static enum tx_build_result add(struct eng_burst *burst, const struct wire_packe
 	uint8_t *at = tx_build_reserve(burst, packet->payload_length);
 
 	of_packet.length = packet->payload_length;
-	return at ? tx_build_add(box.qp, burst, wire_build_headers(packet, at), &of_packet)
+	return at ? tx_build_add(fixture.qp, burst, wire_build_headers(packet, at), &of_packet)
 		  : TX_BUILD_NO_ROOM;
 }
 
@@ -181,9 +181,9 @@ static void expect_unchanged(const struct eng_burst *burst, const struct eng_bur
 /* The next packet: one of the burst's size, or shorter, or longer, now and then. */
 static uint32_t next_length(uint32_t mtu)
 {
-	switch (draw(12)) {
+	switch (rand_below(12)) {
 	case 0:
-		return draw(mtu + 1);
+		return rand_below(mtu + 1);
 	case 1:
 		return mtu + 4;
 	default:
@@ -210,7 +210,7 @@ static void fill_burst(struct eng_burst *burst, uint32_t mtu)
 		const struct eng_burst before = *burst;
 		struct wire_packet packet = packet_of(next_length(mtu));
 		struct eng_sge list[4];
-		struct payload payload = payload_of(list, draw(5000), packet.payload_length);
+		struct payload payload = payload_of(list, rand_below(5000), packet.payload_length);
 		enum tx_build_result result;
 
 		memcpy(pieces_before, pieces, sizeof(pieces_before));
@@ -248,15 +248,15 @@ static void test_bursts(void **state)
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct eng_burst burst = new_burst();
 
-		burst.gather_from = gathers[draw(4)];
-		burst.max_packets = 1 + draw(MAX_PACKETS);
-		if (draw(2))
-			burst.max_bytes = 5000 + draw(MAX_BYTES - 5000);
-		if (draw(4) == 0)
-			burst.staging_bytes = 5000 + draw(STAGING_BYTES - 5000);
-		if (draw(4) == 0)
-			burst.max_pieces = 9 + draw(40);
-		fill_burst(&burst, mtus[draw(4)]);
+		burst.gather_from = gathers[rand_below(4)];
+		burst.max_packets = 1 + rand_below(MAX_PACKETS);
+		if (rand_below(2))
+			burst.max_bytes = 5000 + rand_below(MAX_BYTES - 5000);
+		if (rand_below(4) == 0)
+			burst.staging_bytes = 5000 + rand_below(STAGING_BYTES - 5000);
+		if (rand_below(4) == 0)
+			burst.max_pieces = 9 + rand_below(40);
+		fill_burst(&burst, mtus[rand_below(4)]);
 	}
 }
 
@@ -329,14 +329,14 @@ static void test_faults(void **state)
 		struct payload payload = payload_of(list, 0, 400);
 		uint32_t bad;
 
-		burst.gather_from = draw(2) ? 1 : UINT32_MAX;
+		burst.gather_from = rand_below(2) ? 1 : UINT32_MAX;
 		assert_int_equal(add(&burst, &packet, &payload), TX_BUILD_OK);
 		before = burst;
 		memcpy(pieces_before, pieces, sizeof(pieces_before));
 		do
-			bad = draw(payload.count);
+			bad = rand_below(payload.count);
 		while (list[bad].length == 0);
-		switch (draw(3)) {
+		switch (rand_below(3)) {
 		case 0:
 			list[bad].lkey++;
 			break;

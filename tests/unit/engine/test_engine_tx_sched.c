@@ -3,7 +3,7 @@
  * How long ACKs wait, and which side sends first, at the boundaries of the numbers that the
  * comments of tx_sched.c name.  Which posts are gathered: test_engine_gather.c.
  */
-#include "sched_box.h"
+#include "sched_fixture.h"
 
 #include "engine/cc/cwnd.h"
 
@@ -29,10 +29,10 @@ static void test_ack_of_few_messages_waits(void **state)
 		else
 			sched_expect_kind(ENG_BURST_ACK);
 		due = rows[i].waits ? sched_hint.now + REPLY_WAIT_NS : ENG_NEVER;
-		assert_true(eng_deadline(sched_box.qp) == due);
-		assert_false(eng_deadline_before(sched_box.qp, due));
+		assert_true(eng_deadline(sched_fixture.qp) == due);
+		assert_false(eng_deadline_before(sched_fixture.qp, due));
 		assert_int_equal(
-			eng_deadline_before(sched_box.qp, sched_hint.now + REPLY_WAIT_NS + 1),
+			eng_deadline_before(sched_fixture.qp, sched_hint.now + REPLY_WAIT_NS + 1),
 			rows[i].waits);
 	}
 }
@@ -66,19 +66,19 @@ static void test_ack_waits_for_rest_then_for_answer(void **state)
 	(void)state;
 	sched_receive_packet(WIRE_WRITE_FIRST, 3);
 	sched_expect_nothing(ENG_TX_ACK_DELAY);
-	assert_int_equal(eng_deadline(sched_box.qp), began + REST_WAIT_NS);
+	assert_int_equal(eng_deadline(sched_fixture.qp), began + REST_WAIT_NS);
 	/* More of it does not make the wait longer. */
 	sched_hint.now = began + REST_WAIT_NS / 2;
 	sched_receive_packet(WIRE_WRITE_MIDDLE, 3);
 	sched_expect_nothing(ENG_TX_ACK_DELAY);
-	assert_int_equal(eng_deadline(sched_box.qp), began + REST_WAIT_NS);
+	assert_int_equal(eng_deadline(sched_fixture.qp), began + REST_WAIT_NS);
 	sched_hint.now = began + REST_WAIT_NS - 1;
 	sched_receive_packet(WIRE_WRITE_LAST, 3);
 	sched_expect_nothing(ENG_TX_ACK_DELAY);
-	assert_int_equal(eng_deadline(sched_box.qp), sched_hint.now + REPLY_WAIT_NS);
+	assert_int_equal(eng_deadline(sched_fixture.qp), sched_hint.now + REPLY_WAIT_NS);
 	sched_hint.now += REPLY_WAIT_NS;
 	sched_expect_kind(ENG_BURST_ACK);
-	assert_true(eng_deadline(sched_box.qp) == ENG_NEVER);
+	assert_true(eng_deadline(sched_fixture.qp) == ENG_NEVER);
 }
 
 /* rule S7 test: behind nine messages without a post the application is not about to answer. */
@@ -138,7 +138,7 @@ static void test_ack_of_xrc_target_leaves(void **state)
 {
 	(void)state;
 	sched_start_again(ENG_XRC_RECV, MTU);
-	sched_box.qp->tx_sched.since_post = 0;
+	sched_fixture.qp->tx_sched.since_post = 0;
 	sched_receive_message();
 	sched_expect_kind(ENG_BURST_ACK);
 }
@@ -158,7 +158,7 @@ static void test_responses_do_not_hurry_ack(void **state)
 		sched_hint.now = began + i;
 		sched_acknowledge_all_but(STREAM + 1 - i);
 		sched_expect_nothing(ENG_TX_ACK_DELAY);
-		assert_int_equal(tx_sched_deadline(sched_box.qp), began + REPLY_WAIT_NS);
+		assert_int_equal(tx_sched_deadline(sched_fixture.qp), began + REPLY_WAIT_NS);
 	}
 	sched_hint.now = began + REPLY_WAIT_NS;
 	sched_expect_kind(ENG_BURST_ACK);
@@ -170,26 +170,27 @@ static void test_earliest_deadline(void **state)
 	uint64_t timer;
 
 	(void)state;
-	sched_box.qp->attr.timeout_code = 14;
+	sched_fixture.qp->attr.timeout_code = 14;
 	sched_post(8);
 	sched_leave(BURST_PACKETS);
-	timer = eng_timer(sched_box.qp);
+	timer = eng_timer(sched_fixture.qp);
 	assert_true(timer > sched_hint.now && timer < ENG_NEVER);
-	assert_int_equal(eng_deadline(sched_box.qp), timer);
+	assert_int_equal(eng_deadline(sched_fixture.qp), timer);
 	for (int later = 0; later < 2; later++) {
 		/* An ACK that waits from then on is due just before, or behind the timer. */
 		sched_hint.now = timer - REPLY_WAIT_NS - (later ? 0 : 1);
 		sched_receive_message();
 		sched_expect_nothing(ENG_TX_ACK_DELAY);
-		assert_int_equal(tx_sched_deadline(sched_box.qp), timer - (later ? 0 : 1));
-		assert_int_equal(eng_timer(sched_box.qp), timer);
-		assert_int_equal(eng_deadline(sched_box.qp), timer - (later ? 0 : 1));
-		assert_false(eng_deadline_before(sched_box.qp, eng_deadline(sched_box.qp)));
-		assert_true(eng_deadline_before(sched_box.qp, eng_deadline(sched_box.qp) + 1));
+		assert_int_equal(tx_sched_deadline(sched_fixture.qp), timer - (later ? 0 : 1));
+		assert_int_equal(eng_timer(sched_fixture.qp), timer);
+		assert_int_equal(eng_deadline(sched_fixture.qp), timer - (later ? 0 : 1));
+		assert_false(eng_deadline_before(sched_fixture.qp, eng_deadline(sched_fixture.qp)));
+		assert_true(
+			eng_deadline_before(sched_fixture.qp, eng_deadline(sched_fixture.qp) + 1));
 		sched_hint.trigger = ENG_TX_TRIGGER_FINAL;
 		sched_expect_kind(ENG_BURST_ACK);
 		sched_hint.trigger = ENG_TX_TRIGGER_POLL;
-		assert_int_equal(eng_deadline(sched_box.qp), timer);
+		assert_int_equal(eng_deadline(sched_fixture.qp), timer);
 	}
 }
 
@@ -209,10 +210,10 @@ static void test_ack_rides_behind_whole_answer(void **state)
 		assert_int_equal(sent.packets, burst == 2 ? 2 : 1);
 		assert_int_equal(sent.has_ack, burst == 2);
 		assert_int_equal(sent.last, burst == 2);
-		assert_int_equal(eng_resp_pending(sched_box.qp),
+		assert_int_equal(eng_resp_pending(sched_fixture.qp),
 				 burst == 2 ? ENG_RESP_NONE : ENG_RESP_DELAYABLE);
 	}
-	assert_true(tx_sched_deadline(sched_box.qp) == ENG_NEVER);
+	assert_true(tx_sched_deadline(sched_fixture.qp) == ENG_NEVER);
 }
 
 /* ---- which side goes first ---- */
@@ -312,7 +313,7 @@ static void test_what_goes_first(void **state)
 		if (rows[i].owed == OWED_READ_BEHIND)
 			sched_expect_kind(ENG_BURST_READ_ATOMIC_RESP);
 		sched_expect_nothing(ENG_TX_IDLE);
-		assert_int_equal(eng_resp_pending(sched_box.qp), ENG_RESP_NONE);
+		assert_int_equal(eng_resp_pending(sched_fixture.qp), ENG_RESP_NONE);
 	}
 }
 
@@ -346,7 +347,7 @@ static void test_sides_that_are_wanted(void **state)
 	sched_hint.sides = ENG_REQUESTS;
 	sched_expect_kind(ENG_BURST_REQUESTS);
 	sched_expect_nothing(ENG_TX_IDLE);
-	assert_int_equal(eng_resp_pending(sched_box.qp), ENG_RESP_IMMEDIATE);
+	assert_int_equal(eng_resp_pending(sched_fixture.qp), ENG_RESP_IMMEDIATE);
 	/* Nor does an ACK ride behind requests where responses are not wanted. */
 	sched_hint.sides = ENG_REQUESTS | ENG_RESPONSES;
 	sched_expect_kind(ENG_BURST_READ_ATOMIC_RESP);
@@ -354,7 +355,7 @@ static void test_sides_that_are_wanted(void **state)
 	sched_post(MTU);
 	sched_hint.sides = ENG_REQUESTS;
 	assert_false(sched_leave(BURST_PACKETS).has_ack);
-	assert_int_equal(eng_resp_pending(sched_box.qp), ENG_RESP_DELAYABLE);
+	assert_int_equal(eng_resp_pending(sched_fixture.qp), ENG_RESP_DELAYABLE);
 }
 
 /* A window that was full opens by a part before more leaves, but not where no call may follow. */
@@ -362,14 +363,14 @@ static void test_window_is_not_waited_for_at_the_end(void **state)
 {
 	(void)state;
 	sched_start_again(ENG_RC, 4096);
-	while (eng_ring_used(sched_box.qp->sq) < SLOTS)
+	while (eng_ring_used(sched_fixture.qp->sq) < SLOTS)
 		sched_post(4096);
 	sched_hint.trigger = ENG_TX_TRIGGER_FINAL;
 	do {
 		sched_leave(BURST_PACKETS);
-	} while (cwnd_room(sched_box.qp) > 2 * 4096);
+	} while (cwnd_room(sched_fixture.qp) > 2 * 4096);
 	sched_hint.trigger = ENG_TX_TRIGGER_POLL;
-	sched_acknowledge_all_but(eng_in_flight(sched_box.qp) - 1);
+	sched_acknowledge_all_but(eng_in_flight(sched_fixture.qp) - 1);
 	sched_expect_nothing(ENG_TX_CWND);
 	sched_hint.trigger = ENG_TX_TRIGGER_POST;
 	sched_expect_nothing(ENG_TX_CWND);

@@ -32,7 +32,7 @@ struct world {
 	struct ledger ledger;
 };
 
-static uint64_t draw(struct world *w, uint64_t below)
+static uint64_t rand_below(struct world *w, uint64_t below)
 {
 	w->random = w->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (w->random >> 33) % below;
@@ -45,7 +45,7 @@ static int64_t *receives_of(struct world *w, unsigned int side, uint32_t link)
 
 static bool lose(struct world *w)
 {
-	return w->sc->unreliable && draw(w, 100) < 5;
+	return w->sc->unreliable && rand_below(w, 100) < 5;
 }
 
 /* True if anything was delivered, completed or put off. */
@@ -76,7 +76,7 @@ static bool move_wire(struct world *w, unsigned int from, uint32_t link)
 		*receives_of(w, !from, link) -= taken;
 		station_arrived(to, m, taken, w->now);
 	}
-	wire->complete_ns[wire->complete_in++ % IN_FLIGHT] = w->now + 1000 + draw(w, 4000);
+	wire->complete_ns[wire->complete_in++ % IN_FLIGHT] = w->now + 1000 + rand_below(w, 4000);
 	wire->out++;
 	return true;
 }
@@ -98,7 +98,7 @@ static bool move_station(struct world *w, unsigned int side)
 			moved = true;
 		}
 		while (station_next(st, link, w->now, &out)) {
-			uint64_t at = w->now + 1000 + draw(w, 9000);
+			uint64_t at = w->now + 1000 + rand_below(w, 9000);
 
 			if (wire->in != wire->out &&
 			    at < wire->arrives_ns[(wire->in - 1) % IN_FLIGHT])
@@ -152,7 +152,7 @@ static bool move(struct world *w)
 			continue;
 		if (move_station(w, side)) {
 			moved = true;
-			w->awake_ns[side] = w->now + draw(w, 2) * draw(w, NAP_NS);
+			w->awake_ns[side] = w->now + rand_below(w, 2) * rand_below(w, NAP_NS);
 		}
 	}
 	return moved;

@@ -3,7 +3,7 @@
  * Queue pair 1 shared by processes: MADs reach the process that they are for, whichever holds
  * it and whichever dies.
  */
-#include "gsi_agent.h"
+#include "gsi_child.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "broker/names.h"
-#include "own_veth.h"
-#include "link_agent.h"
-#include "shared_time.h"
+#include "veth.h"
+#include "link_child.h"
+#include "mock_clock.h"
 #include "wire/bytes.h"
 
 enum {
@@ -30,9 +30,9 @@ static uint64_t service(uint16_t port)
 	return (uint64_t)SPACE_TCP << 16 | port;
 }
 
-static uint32_t id_of(const struct gsi_agent *agent, uint32_t low)
+static uint32_t id_of(const struct gsi_child *child, uint32_t low)
 {
-	return agent->slot << GSI_ID_SHIFT | low;
+	return child->slot << GSI_ID_SHIFT | low;
 }
 
 static struct mad_spec request(uint16_t port, uint32_t tag)
@@ -47,17 +47,17 @@ static struct mad_spec request(uint16_t port, uint32_t tag)
 }
 
 /*
- * A MAD for no process, which one of the agents is to answer for the host, whichever that is;
+ * A MAD for no process, which one of the children is to answer for the host, whichever that is;
  * returns its number.
  */
-static unsigned int expect_none(struct gsi_agent *agents, unsigned int count, uint32_t tag)
+static unsigned int expect_none(struct gsi_child *children, unsigned int count, uint32_t tag)
 {
 	struct gsi_report report;
-	uint64_t until = progress_now() + AGENT_PATIENCE_MS * UINT64_C(1000000);
+	uint64_t until = progress_now() + CHILD_TIMEOUT_MS * UINT64_C(1000000);
 
 	while (progress_now() < until) {
 		for (unsigned int i = 0; i < count; i++) {
-			if (!gsi_agent_next(&agents[i], 1, &report))
+			if (!gsi_child_next(&children[i], 1, &report))
 				continue;
 			assert_int_equal(report.what, GSI_MAD);
 			assert_int_equal(report.mad.reason, GSI_FOR_NONE);
@@ -70,13 +70,13 @@ static unsigned int expect_none(struct gsi_agent *agents, unsigned int count, ui
 }
 
 /* Counted just after it was done. */
-static void expect_count(struct gsi_agent *agent, enum progress_counter counter, uint64_t wanted)
+static void expect_count(struct gsi_child *child, enum progress_counter counter, uint64_t wanted)
 {
-	uint64_t until = progress_now() + AGENT_PATIENCE_MS * UINT64_C(1000000);
+	uint64_t until = progress_now() + CHILD_TIMEOUT_MS * UINT64_C(1000000);
 
-	while (gsi_agent_count(agent, counter) < wanted && progress_now() < until)
+	while (gsi_child_count(child, counter) < wanted && progress_now() < until)
 		usleep(1000);
-	assert_int_equal(gsi_agent_count(agent, counter), wanted);
+	assert_int_equal(gsi_child_count(child, counter), wanted);
 }
 
 /* One process alone: a MAD to its own address comes back, with where it is from and when. */
@@ -86,23 +86,23 @@ static void test_loop_back(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
-		struct gsi_agent agent;
+		struct gsi_child child;
 		struct mad_spec rtu = { .attribute = MAD_RTU, .tag = 7 };
 		uint64_t before = progress_now();
 		struct gsi_mad mad;
 
-		gsi_agent_start(&agent, 0, gids[i]);
-		rtu.remote_id = id_of(&agent, 5);
-		assert_int_equal(gsi_agent_send(&agent, gids[i], gids[i], &rtu), 0);
-		mad = gsi_agent_expect(&agent, 7, GSI_FOR_THIS);
+		gsi_child_start(&child, 0, gids[i]);
+		rtu.remote_id = id_of(&child, 5);
+		assert_int_equal(gsi_child_send(&child, gids[i], gids[i], &rtu), 0);
+		mad = gsi_child_expect(&child, 7, GSI_FOR_THIS);
 		assert_memory_equal(mad.src, gids[i], 16);
 		assert_memory_equal(mad.dst, gids[i], 16);
 		assert_true(mad.when > before && mad.when <= progress_now());
 		assert_int_equal(wire_get_be32(mad.bytes + 28), rtu.remote_id);
-		expect_count(&agent, PROGRESS_COUNT_MAD_SENT, 1);
-		expect_count(&agent, PROGRESS_COUNT_MAD_RECEIVED, 1);
-		assert_int_equal(gsi_agent_send(&agent, other4, other4, &rtu), -EADDRNOTAVAIL);
-		gsi_agent_stop(&agent);
+		expect_count(&child, PROGRESS_COUNT_MAD_SENT, 1);
+		expect_count(&child, PROGRESS_COUNT_MAD_RECEIVED, 1);
+		assert_int_equal(gsi_child_send(&child, other4, other4, &rtu), -EADDRNOTAVAIL);
+		gsi_child_stop(&child);
 	}
 }
 
@@ -111,9 +111,9 @@ static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
 {
 	struct netdev netdev;
 
-	if (!network_is_fresh() || system("ip link add gsiA type veth peer name gsiB && "
-					  "echo 0 > /proc/sys/net/ipv6/conf/gsiA/accept_dad && "
-					  "ip link set gsiA up && ip link set gsiB up"))
+	if (!in_new_netns() || system("ip link add gsiA type veth peer name gsiB && "
+				      "echo 0 > /proc/sys/net/ipv6/conf/gsiA/accept_dad && "
+				      "ip link set gsiA up && ip link set gsiB up"))
 		return false;
 	for (unsigned int i = 0; i < 100; i++, usleep(10000)) {
 		if (netdev_read("gsiA", &netdev))
@@ -132,7 +132,7 @@ static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
 /* A link-local address needs its interface; to others on it, and to itself. */
 static void test_link_local(void **state)
 {
-	struct gsi_agent agents[2];
+	struct gsi_child children[2];
 	struct gsi_order get = { .what = GSI_ADDR_GET }, send = { .what = GSI_SEND };
 	struct gsi_mad mad;
 
@@ -143,83 +143,83 @@ static void test_link_local(void **state)
 	memcpy(send.dgid, get.gid, 16);
 	send.scope_id = get.scope_id;
 	for (unsigned int i = 0; i < 2; i++) {
-		gsi_agent_start(&agents[i], 0, NULL);
-		assert_int_equal(gsi_agent_do(&agents[i], &get).error, 0);
+		gsi_child_start(&children[i], 0, NULL);
+		assert_int_equal(gsi_child_do(&children[i], &get).error, 0);
 	}
 	for (unsigned int i = 0; i < 2; i++) {
 		send.mad = (struct mad_spec){ .attribute = MAD_RTU,
 					      .tag = 5 + i,
-					      .remote_id = id_of(&agents[i], 1) };
-		assert_int_equal(gsi_agent_do(&agents[1], &send).error, 0);
-		mad = gsi_agent_expect(&agents[i], 5 + i, GSI_FOR_THIS);
+					      .remote_id = id_of(&children[i], 1) };
+		assert_int_equal(gsi_child_do(&children[1], &send).error, 0);
+		mad = gsi_child_expect(&children[i], 5 + i, GSI_FOR_THIS);
 		assert_int_equal(mad.scope_id, get.scope_id);
 		assert_memory_equal(mad.src, get.gid, 16);
 		assert_memory_equal(mad.dst, get.gid, 16);
 	}
-	gsi_agent_stop(&agents[0]);
-	gsi_agent_stop(&agents[1]);
+	gsi_child_stop(&children[0]);
+	gsi_child_stop(&children[1]);
 }
 
 /* To other processes by the slot in the id, from each to each. */
 static void test_by_id(void **state)
 {
-	struct gsi_agent agents[3];
+	struct gsi_child children[3];
 	uint32_t tag = 1;
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
+		gsi_child_start(&children[i], 0, loopback4);
 	for (unsigned int from = 0; from < 3; from++) {
 		for (unsigned int to = 0; to < 3; to++) {
 			struct mad_spec spec = { .attribute = MAD_REP, .tag = ++tag };
 
-			spec.remote_id = id_of(&agents[to], tag);
-			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
-					 0);
-			gsi_agent_expect(&agents[to], tag, GSI_FOR_THIS);
+			spec.remote_id = id_of(&children[to], tag);
+			assert_int_equal(
+				gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
+			gsi_child_expect(&children[to], tag, GSI_FOR_THIS);
 			spec = (struct mad_spec){ .attribute = MAD_SIDR_REP, .tag = ++tag };
-			spec.local_id = id_of(&agents[to], tag);
-			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
-					 0);
-			gsi_agent_expect(&agents[to], tag, GSI_FOR_THIS);
+			spec.local_id = id_of(&children[to], tag);
+			assert_int_equal(
+				gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
+			gsi_child_expect(&children[to], tag, GSI_FOR_THIS);
 		}
 	}
-	expect_count(&agents[0], PROGRESS_COUNT_MAD_RECEIVED, 6);
+	expect_count(&children[0], PROGRESS_COUNT_MAD_RECEIVED, 6);
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_stop(&agents[i]);
+		gsi_child_stop(&children[i]);
 }
 
 /* To the listener: at the address, at any; without one to the holder. */
 static void test_by_port(void **state)
 {
-	struct gsi_agent agents[3];
+	struct gsi_child children[3];
 	uint16_t here = 7000, anywhere = 7001;
 	struct mad_spec spec;
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &here, 0, true, NULL), 0);
-	assert_int_equal(gsi_agent_bind(&agents[2], any4, &anywhere, 0, true, NULL), 0);
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[1], loopback4, &here, 0, true, NULL), 0);
+	assert_int_equal(gsi_child_bind(&children[2], any4, &anywhere, 0, true, NULL), 0);
 	for (unsigned int from = 0; from < 3; from++) {
 		spec = request(here, 10 + from);
-		assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec), 0);
-		gsi_agent_expect(&agents[1], 10 + from, GSI_FOR_THIS);
+		assert_int_equal(gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
+		gsi_child_expect(&children[1], 10 + from, GSI_FOR_THIS);
 		spec = request(anywhere, 20 + from);
 		spec.attribute = MAD_SIDR_REQ;
-		assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec), 0);
-		gsi_agent_expect(&agents[2], 20 + from, GSI_FOR_THIS);
+		assert_int_equal(gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
+		gsi_child_expect(&children[2], 20 + from, GSI_FOR_THIS);
 	}
-	expect_count(&agents[0], PROGRESS_COUNT_MAD_NO_OWNER, 0);
+	expect_count(&children[0], PROGRESS_COUNT_MAD_NO_OWNER, 0);
 	spec = request(7002, 30);
-	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-	expect_count(&agents[expect_none(agents, 3, 30)], PROGRESS_COUNT_MAD_NO_OWNER, 1);
+	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
+	expect_count(&children[expect_none(children, 3, 30)], PROGRESS_COUNT_MAD_NO_OWNER, 1);
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_stop(&agents[i]);
+		gsi_child_stop(&children[i]);
 }
 
 /* Sends both kinds of request from each process; owner selects the destination and its form. */
-static void ask_loopback(struct gsi_agent agents[3], const struct mad_spec *like,
+static void ask_loopback(struct gsi_child children[3], const struct mad_spec *like,
 			 unsigned int owner, enum gsi_for reason)
 {
 	static uint32_t tag = 1000;
@@ -230,12 +230,12 @@ static void ask_loopback(struct gsi_agent agents[3], const struct mad_spec *like
 
 			spec.attribute = datagram ? MAD_SIDR_REQ : MAD_REQ;
 			spec.tag = spec.local_id = ++tag;
-			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
-					 0);
+			assert_int_equal(
+				gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
 			if (reason == GSI_FOR_NONE)
-				expect_none(agents, 3, tag);
+				expect_none(children, 3, tag);
 			else
-				gsi_agent_expect(&agents[owner], tag, reason);
+				gsi_child_expect(&children[owner], tag, reason);
 		}
 	}
 }
@@ -252,30 +252,30 @@ static void test_loopback_names(void **state)
 		{ [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
 	};
 	uint16_t port = 7000, anywhere = 7001;
-	struct gsi_agent agents[3];
+	struct gsi_child children[3];
 	struct mad_spec spec = { .service_id = service(port) };
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++) {
-		gsi_agent_start(&agents[i], 0, loopback4);
-		assert_int_equal(gsi_agent_bind(&agents[i], at[i], &port, 0, true, NULL), 0);
+		gsi_child_start(&children[i], 0, loopback4);
+		assert_int_equal(gsi_child_bind(&children[i], at[i], &port, 0, true, NULL), 0);
 	}
-	assert_int_equal(gsi_agent_bind(&agents[1], any4, &anywhere, 0, true, NULL), 0);
+	assert_int_equal(gsi_child_bind(&children[1], any4, &anywhere, 0, true, NULL), 0);
 	for (unsigned int i = 0; i < 3; i++) {
 		memcpy(spec.ipv4, at[i] + 12, sizeof(spec.ipv4));
-		ask_loopback(agents, &spec, i, GSI_FOR_THIS);
+		ask_loopback(children, &spec, i, GSI_FOR_THIS);
 	}
 	/* One that names no address, or one at which none listens, is for that of the GID. */
 	memset(spec.ipv4, 0, sizeof(spec.ipv4));
-	ask_loopback(agents, &spec, 2, GSI_FOR_THIS);
+	ask_loopback(children, &spec, 2, GSI_FOR_THIS);
 	memcpy(spec.ipv4, (const uint8_t[]){ 127, 0, 0, 9 }, sizeof(spec.ipv4));
-	ask_loopback(agents, &spec, 2, GSI_FOR_THIS);
+	ask_loopback(children, &spec, 2, GSI_FOR_THIS);
 	spec.service_id = service(anywhere);
-	ask_loopback(agents, &spec, 1, GSI_FOR_THIS);
+	ask_loopback(children, &spec, 1, GSI_FOR_THIS);
 	spec.service_id = service(7002);
-	ask_loopback(agents, &spec, 0, GSI_FOR_NONE);
+	ask_loopback(children, &spec, 0, GSI_FOR_NONE);
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_stop(&agents[i]);
+		gsi_child_stop(&children[i]);
 }
 
 /*
@@ -284,7 +284,7 @@ static void test_loopback_names(void **state)
  */
 static void test_repeated_request(void **state)
 {
-	struct gsi_agent agents[3];
+	struct gsi_child children[3];
 	struct gsi_order order = { .what = GSI_CLOSE };
 	struct mad_spec spec, reject = { .attribute = MAD_REJ };
 	struct gsi_report none;
@@ -292,42 +292,42 @@ static void test_repeated_request(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &port, 0, true, &order.handle), 0);
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[1], loopback4, &port, 0, true, &order.handle), 0);
 	spec = request(port, 1);
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[1], 1, GSI_FOR_THIS);
-	assert_int_equal(gsi_agent_do(&agents[1], &order).error, 0);
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[1], 1, GSI_FOR_THIS);
+	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
+	gsi_child_expect(&children[1], 1, GSI_FOR_THIS);
+	assert_int_equal(gsi_child_do(&children[1], &order).error, 0);
+	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
+	gsi_child_expect(&children[1], 1, GSI_FOR_THIS);
 	reject.local_id = spec.local_id;
 	reject.guid = spec.guid;
 	reject.tag = 2;
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &reject), 0);
-	gsi_agent_expect(&agents[1], 2, GSI_FOR_THIS);
+	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &reject), 0);
+	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
 	reject.local_id++;
 	reject.tag = 3;
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &reject), 0);
+	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &reject), 0);
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_expect(&agents[i], 3, GSI_FOR_ANY);
+		gsi_child_expect(&children[i], 3, GSI_FOR_ANY);
 	spec = request(port, 4);
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	expect_none(agents, 3, 4);
-	assert_false(gsi_agent_next(&agents[1], 50, &none));
+	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
+	expect_none(children, 3, 4);
+	assert_false(gsi_child_next(&children[1], 50, &none));
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_stop(&agents[i]);
+		gsi_child_stop(&children[i]);
 }
 
 /* Send until it arrives, as the connection manager does; how often it took.  Late copies of what
  * was sent before may come first. */
-static unsigned int send_until(struct gsi_agent *from, struct gsi_agent *to,
+static unsigned int send_until(struct gsi_child *from, struct gsi_child *to,
 			       const struct mad_spec *spec)
 {
 	struct gsi_report report;
 
 	for (unsigned int tries = 1; tries <= 100; tries++) {
-		assert_int_equal(gsi_agent_send(from, loopback4, loopback4, spec), 0);
-		while (gsi_agent_next(to, LOST_MS, &report)) {
+		assert_int_equal(gsi_child_send(from, loopback4, loopback4, spec), 0);
+		while (gsi_child_next(to, LOST_MS, &report)) {
 			if (report.what != GSI_MAD || mad_tag(report.mad.bytes) != spec->tag)
 				continue;
 			assert_int_equal(report.mad.reason, GSI_FOR_THIS);
@@ -341,58 +341,58 @@ static unsigned int send_until(struct gsi_agent *from, struct gsi_agent *to,
 /* One process after the other is killed: the others reach each other. */
 static void test_others_die(void **state)
 {
-	struct gsi_agent agents[5];
+	struct gsi_child children[5];
 	uint16_t port = 7000;
 	uint32_t tag = 100;
 
 	(void)state;
 	for (unsigned int i = 0; i < 5; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[4], any4, &port, 0, true, NULL), 0);
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[4], any4, &port, 0, true, NULL), 0);
 	for (unsigned int dead = 0; dead < 3; dead++) {
 		struct mad_spec spec = request(port, ++tag);
 		unsigned int tries;
 
-		gsi_agent_kill(&agents[dead]);
+		gsi_child_kill(&children[dead]);
 		usleep(5000);
-		tries = send_until(&agents[3], &agents[4], &spec);
+		tries = send_until(&children[3], &children[4], &spec);
 		spec = (struct mad_spec){ .attribute = MAD_DREQ, .tag = ++tag };
-		spec.remote_id = id_of(&agents[3], tag);
-		tries += send_until(&agents[4], &agents[3], &spec);
+		spec.remote_id = id_of(&children[3], tag);
+		tries += send_until(&children[4], &children[3], &spec);
 		assert_uint_in_range(tries, 2, 4);
 	}
-	gsi_agent_stop(&agents[3]);
-	gsi_agent_stop(&agents[4]);
+	gsi_child_stop(&children[3]);
+	gsi_child_stop(&children[4]);
 }
 
 /* A MAD for a process that has exited is passed to a client, with that information. */
 static void test_dead_owner(void **state)
 {
-	struct gsi_agent agents[3];
+	struct gsi_child children[3];
 	struct mad_spec spec = { .attribute = MAD_DREQ, .tag = 1 };
 	uint16_t port = 7000;
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
-	spec.remote_id = id_of(&agents[1], 1);
-	gsi_agent_kill(&agents[1]);
-	/* From here on agents[1] alone: it keeps the reports that come while it waits. */
-	agents[1] = agents[2];
-	shared_time_pass_ms(2100);
-	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-	expect_none(agents, 2, 1);
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
+	spec.remote_id = id_of(&children[1], 1);
+	gsi_child_kill(&children[1]);
+	/* From here on children[1] alone: it keeps the reports that come while it waits. */
+	children[1] = children[2];
+	mock_clock_advance_ms(2100);
+	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
+	expect_none(children, 2, 1);
 	spec = request(port, 2);
-	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-	expect_none(agents, 2, 2);
+	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
+	expect_none(children, 2, 2);
 	/* Its port is free. */
-	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
+	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
 	spec = request(port, 3);
-	assert_int_equal(gsi_agent_send(&agents[0], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[1], 3, GSI_FOR_THIS);
-	gsi_agent_stop(&agents[0]);
-	gsi_agent_stop(&agents[1]);
+	assert_int_equal(gsi_child_send(&children[0], loopback4, loopback4, &spec), 0);
+	gsi_child_expect(&children[1], 3, GSI_FOR_THIS);
+	gsi_child_stop(&children[0]);
+	gsi_child_stop(&children[1]);
 }
 
 static pid_t broker_pid(void)
@@ -411,25 +411,25 @@ static pid_t broker_pid(void)
 /* The broker reads a MAD before the end of the process that it is for. */
 static void test_owner_dies_meanwhile(void **state)
 {
-	struct gsi_agent agents[3];
+	struct gsi_child children[3];
 	struct mad_spec spec;
 	uint16_t port = 7000;
 	pid_t broker;
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
 	broker = broker_pid();
 	kill(broker, SIGSTOP);
 	spec = request(port, 1);
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_kill(&agents[1]);
-	agents[1] = agents[2];
+	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
+	gsi_child_kill(&children[1]);
+	children[1] = children[2];
 	kill(broker, SIGCONT);
-	expect_none(agents, 2, 1);
-	gsi_agent_stop(&agents[0]);
-	gsi_agent_stop(&agents[1]);
+	expect_none(children, 2, 1);
+	gsi_child_stop(&children[0]);
+	gsi_child_stop(&children[1]);
 }
 
 /*
@@ -439,112 +439,112 @@ static void test_owner_dies_meanwhile(void **state)
 static void test_reply_to_no_member(void **state)
 {
 	static const uint16_t replies[] = { MAD_REP, MAD_RTU };
-	struct gsi_agent agents[3];
+	struct gsi_child children[3];
 	struct mad_spec spec = { .tag = 0 };
 	struct gsi_report none;
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_start(&agents[i], 0, i < 2 ? loopback4 : NULL);
-	spec.remote_id = id_of(&agents[2], 1);
+		gsi_child_start(&children[i], 0, i < 2 ? loopback4 : NULL);
+	spec.remote_id = id_of(&children[2], 1);
 	for (unsigned int i = 0; i < 2; i++) {
 		spec.attribute = replies[i];
 		spec.tag++;
-		assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-		assert_false(gsi_agent_next(&agents[0], LOST_MS, &none));
+		assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
+		assert_false(gsi_child_next(&children[0], LOST_MS, &none));
 	}
 	spec.attribute = MAD_DREQ;
 	spec.tag++;
-	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-	expect_none(agents, 2, spec.tag);
-	gsi_agent_kill(&agents[2]);
+	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
+	expect_none(children, 2, spec.tag);
+	gsi_child_kill(&children[2]);
 	for (unsigned int i = 0; i < 2; i++) {
 		spec.attribute = replies[i];
 		spec.tag++;
-		assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-		expect_none(agents, 2, spec.tag);
+		assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
+		expect_none(children, 2, spec.tag);
 	}
-	assert_false(gsi_agent_next(&agents[1], 0, &none));
+	assert_false(gsi_child_next(&children[1], 0, &none));
 	for (unsigned int i = 0; i < 2; i++)
-		gsi_agent_stop(&agents[i]);
+		gsi_child_stop(&children[i]);
 }
 
 /* A listener at any address also receives at addresses that are added later. */
 static void test_later_address(void **state)
 {
-	struct gsi_agent agents[2];
+	struct gsi_child children[2];
 	struct gsi_order order = { .what = GSI_ADDR_GET };
 	struct mad_spec spec;
 	uint16_t port = 7000;
 
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
 	memcpy(order.gid, other4, sizeof(order.gid));
 	for (unsigned int i = 0; i < 2; i++)
-		assert_int_equal(gsi_agent_do(&agents[i], &order).error, 0);
+		assert_int_equal(gsi_child_do(&children[i], &order).error, 0);
 	spec = request(port, 1);
-	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
-	assert_memory_equal(gsi_agent_expect(&agents[1], 1, GSI_FOR_THIS).dst, other4, 16);
+	assert_int_equal(gsi_child_send(&children[0], loopback4, other4, &spec), 0);
+	assert_memory_equal(gsi_child_expect(&children[1], 1, GSI_FOR_THIS).dst, other4, 16);
 	/* Given back by the holder, it is held by the other one. */
 	order.what = GSI_ADDR_PUT;
-	assert_int_equal(gsi_agent_do(&agents[0], &order).error, 0);
+	assert_int_equal(gsi_child_do(&children[0], &order).error, 0);
 	spec = request(port, 2);
-	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[1], 2, GSI_FOR_THIS);
+	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
+	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
 	usleep(10000);
-	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
-	gsi_agent_expect(&agents[1], 2, GSI_FOR_THIS);
+	assert_int_equal(gsi_child_send(&children[0], loopback4, other4, &spec), 0);
+	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
 	for (unsigned int i = 0; i < 2; i++)
-		gsi_agent_stop(&agents[i]);
+		gsi_child_stop(&children[i]);
 }
 
 /* The deadline is kept where no thread polls, to some hundred microseconds on a quiet host. */
 static void test_deadline(void **state)
 {
 	struct gsi_order order = { .what = GSI_DEADLINE, .delay_ns = 30000000 };
-	struct gsi_agent agent;
+	struct gsi_child child;
 	struct gsi_report report;
 	uint64_t wanted;
 
 	(void)state;
-	gsi_agent_start(&agent, 0, NULL);
+	gsi_child_start(&child, 0, NULL);
 	for (unsigned int i = 0; i < 3; i++) {
-		wanted = gsi_agent_do(&agent, &order).value;
-		assert_true(gsi_agent_next(&agent, AGENT_PATIENCE_MS, &report));
+		wanted = gsi_child_do(&child, &order).value;
+		assert_true(gsi_child_next(&child, CHILD_TIMEOUT_MS, &report));
 		assert_int_equal(report.what, GSI_EXPIRED);
 		assert_true(report.value >= wanted);
 		assert_true(report.value < wanted + UINT64_C(500000000));
 	}
 	/* An earlier one replaces a later one, and none is called twice. */
 	order.delay_ns = UINT64_C(100000000000);
-	gsi_agent_do(&agent, &order);
+	gsi_child_do(&child, &order);
 	order.delay_ns = 1000000;
-	wanted = gsi_agent_do(&agent, &order).value;
-	assert_true(gsi_agent_next(&agent, AGENT_PATIENCE_MS, &report));
+	wanted = gsi_child_do(&child, &order).value;
+	assert_true(gsi_child_next(&child, CHILD_TIMEOUT_MS, &report));
 	assert_true(report.value >= wanted);
-	assert_false(gsi_agent_next(&agent, 50, &report));
-	gsi_agent_stop(&agent);
+	assert_false(gsi_child_next(&child, 50, &report));
+	gsi_child_stop(&child);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_loop_back, fresh_network),
-		cmocka_unit_test_setup(test_link_local, fresh_network),
-		cmocka_unit_test_setup(test_by_id, fresh_network),
-		cmocka_unit_test_setup(test_by_port, fresh_network),
-		cmocka_unit_test_setup(test_loopback_names, fresh_network),
-		cmocka_unit_test_setup(test_repeated_request, fresh_network),
-		cmocka_unit_test_setup(test_others_die, fresh_network),
-		cmocka_unit_test_setup(test_dead_owner, fresh_network),
-		cmocka_unit_test_setup(test_owner_dies_meanwhile, fresh_network),
-		cmocka_unit_test_setup(test_reply_to_no_member, fresh_network),
-		cmocka_unit_test_setup(test_later_address, fresh_network),
-		cmocka_unit_test_setup(test_deadline, fresh_network),
+		cmocka_unit_test_setup(test_loop_back, enter_new_netns),
+		cmocka_unit_test_setup(test_link_local, enter_new_netns),
+		cmocka_unit_test_setup(test_by_id, enter_new_netns),
+		cmocka_unit_test_setup(test_by_port, enter_new_netns),
+		cmocka_unit_test_setup(test_loopback_names, enter_new_netns),
+		cmocka_unit_test_setup(test_repeated_request, enter_new_netns),
+		cmocka_unit_test_setup(test_others_die, enter_new_netns),
+		cmocka_unit_test_setup(test_dead_owner, enter_new_netns),
+		cmocka_unit_test_setup(test_owner_dies_meanwhile, enter_new_netns),
+		cmocka_unit_test_setup(test_reply_to_no_member, enter_new_netns),
+		cmocka_unit_test_setup(test_later_address, enter_new_netns),
+		cmocka_unit_test_setup(test_deadline, enter_new_netns),
 	};
 
-	shared_time_begin();
+	mock_clock_start();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,13 @@
  * The rx demux for queue pair 1 (rule S14): what is no MAD, or comes with a wrong key or damaged,
  * is dropped and counted; what is right passes, from any host.
  */
-#include "gsi_agent.h"
+#include "gsi_child.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "demux_peer.h"
-#include "link_agent.h"
+#include "link_child.h"
 #include "broker/gsi_packet.h"
 #include "wire/bytes.h"
 
@@ -19,17 +19,17 @@ enum {
 	MAD = 20,
 };
 
-static struct gsi_agent agent;
+static struct gsi_child child;
 static struct demux_peer peer;
 static uint8_t packet[GSI_PACKET_BYTES + 4];
 
 static int open_demux(void **state)
 {
-	int error = fresh_network(state);
+	int error = enter_new_netns(state);
 
 	if (error)
 		return error;
-	gsi_agent_start(&agent, 0, loopback4);
+	gsi_child_start(&child, 0, loopback4);
 	demux_peer_open(&peer, "127.0.0.1");
 	return 0;
 }
@@ -38,16 +38,16 @@ static int close_demux(void **state)
 {
 	(void)state;
 	demux_peer_close(&peer);
-	gsi_agent_stop(&agent);
+	gsi_child_stop(&child);
 	return 0;
 }
 
-/* A right packet of an RTU for the agent. */
+/* A right packet of an RTU for the child. */
 static void make(uint32_t tag)
 {
 	const struct mad_spec spec = { .attribute = MAD_RTU,
 				       .tag = tag,
-				       .remote_id = agent.slot << GSI_ID_SHIFT | 1 };
+				       .remote_id = child.slot << GSI_ID_SHIFT | 1 };
 	uint8_t mad[MAD_BYTES];
 
 	mad_make(mad, &spec);
@@ -58,7 +58,7 @@ static void send_right(uint32_t tag)
 {
 	make(tag);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_agent_expect(&agent, tag, GSI_FOR_THIS);
+	gsi_child_expect(&child, tag, GSI_FOR_THIS);
 }
 
 /*
@@ -68,13 +68,13 @@ static void send_right(uint32_t tag)
 static void expect_dropped(size_t length, bool right_icrc, enum progress_counter counter)
 {
 	static uint32_t tag = 1000;
-	uint64_t before = gsi_agent_count(&agent, counter);
+	uint64_t before = gsi_child_count(&child, counter);
 
 	if (right_icrc)
 		wire_icrc_put(&peer.path, 0, packet, length);
 	demux_peer_send(&peer, packet, length, 0);
 	send_right(++tag);
-	assert_int_equal(gsi_agent_count(&agent, counter), before + 1);
+	assert_int_equal(gsi_child_count(&child, counter), before + 1);
 }
 
 /* rule S14 test: what is right passes, whatever its P_Key's membership and its PSN. */
@@ -86,13 +86,13 @@ static void test_passes(void **state)
 	wire_put_be16(packet + PKEY, 0x7fff);
 	wire_icrc_put(&peer.path, 0, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_agent_expect(&agent, 2, GSI_FOR_THIS);
+	gsi_child_expect(&child, 2, GSI_FOR_THIS);
 	/* With the identification of a foreign host, which is found out. */
 	make(3);
 	wire_icrc_put(&peer.path, 4711, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_agent_expect(&agent, 3, GSI_FOR_THIS);
-	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_ICRC_SOLVED), 1);
+	gsi_child_expect(&child, 3, GSI_FOR_THIS);
+	assert_int_equal(gsi_child_count(&child, PROGRESS_COUNT_ICRC_SOLVED), 1);
 }
 
 /* rule S14 test: keys that are not the host's. */
@@ -160,18 +160,18 @@ static void test_flood(void **state)
 	}
 	for (unsigned int i = 0; i < FLOOD / SEGMENTS; i++)
 		demux_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
-	while (gsi_agent_next(&agent, 200, &report))
+	while (gsi_child_next(&child, 200, &report))
 		assert_int_equal(report.mad.reason, GSI_FOR_NONE);
 	/* On a busy host some of them may be late. */
 	make(SEGMENTS);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	do
-		assert_true(gsi_agent_next(&agent, AGENT_PATIENCE_MS, &report));
+		assert_true(gsi_child_next(&child, CHILD_TIMEOUT_MS, &report));
 	while (mad_tag(report.mad.bytes) != SEGMENTS);
 	assert_int_equal(report.mad.reason, GSI_FOR_THIS);
-	received = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_RECEIVED);
-	lost = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_OVERFLOW) +
-	       gsi_agent_count(&agent, PROGRESS_COUNT_RECEIVE_OVERFLOW);
+	received = gsi_child_count(&child, PROGRESS_COUNT_MAD_RECEIVED);
+	lost = gsi_child_count(&child, PROGRESS_COUNT_MAD_OVERFLOW) +
+	       gsi_child_count(&child, PROGRESS_COUNT_RECEIVE_OVERFLOW);
 	assert_true(received > 1 && received + lost <= FLOOD + 1);
 }
 

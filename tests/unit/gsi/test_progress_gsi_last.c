@@ -3,30 +3,30 @@
  * Last messages: the broker sends them some times over when their process has ended, and never
  * while it lives.
  */
-#include "gsi_agent.h"
+#include "gsi_child.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 
-enum { AGENTS = 3 };
+enum { CHILDREN = 3 };
 
-static struct gsi_agent agents[AGENTS];
+static struct gsi_child children[CHILDREN];
 
-static int open_agents(void **state)
+static int open_children(void **state)
 {
-	int error = fresh_network(state);
+	int error = enter_new_netns(state);
 
 	if (error)
 		return error;
-	for (unsigned int i = 0; i < AGENTS; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
+	for (unsigned int i = 0; i < CHILDREN; i++)
+		gsi_child_start(&children[i], 0, loopback4);
 	return 0;
 }
 
-/* A DREQ for another agent, to be sent when this one dies; the handle. */
-static unsigned int set_last_message(struct gsi_agent *agent, const struct gsi_agent *peer,
+/* A DREQ for another child, to be sent when this one dies; the handle. */
+static unsigned int set_last_message(struct gsi_child *child, const struct gsi_child *peer,
 				     const uint8_t sgid[16], uint32_t tag)
 {
 	struct gsi_order order = { .what = GSI_LAST_MESSAGE_SET,
@@ -37,18 +37,18 @@ static unsigned int set_last_message(struct gsi_agent *agent, const struct gsi_a
 
 	memcpy(order.gid, sgid, sizeof(order.gid));
 	memcpy(order.dgid, loopback4, sizeof(order.dgid));
-	result = gsi_agent_do(agent, &order);
+	result = gsi_child_do(child, &order);
 	assert_int_equal(result.error, 0);
 	return result.handle;
 }
 
 /* Nothing more than these, each at least once and some times over. */
-static void expect_last_messages(struct gsi_agent *agent, uint32_t first, uint32_t count)
+static void expect_last_messages(struct gsi_child *child, uint32_t first, uint32_t count)
 {
 	unsigned int seen[8] = { 0 };
 	struct gsi_report report;
 
-	while (gsi_agent_next(agent, 1500, &report)) {
+	while (gsi_child_next(child, 1500, &report)) {
 		uint32_t tag = mad_tag(report.mad.bytes);
 
 		assert_uint_in_range(tag, first, first + count - 1);
@@ -63,43 +63,43 @@ static void expect_last_messages(struct gsi_agent *agent, uint32_t first, uint32
 static void test_process_dies(void **state)
 {
 	const struct gsi_order drop = { .what = GSI_LAST_MESSAGE_DROP,
-					.handle = set_last_message(&agents[1], &agents[2],
+					.handle = set_last_message(&children[1], &children[2],
 								   loopback4, 9) };
 
 	(void)state;
 	for (uint32_t tag = 1; tag <= 3; tag++)
-		set_last_message(&agents[1], &agents[2], loopback4, tag);
-	assert_int_equal(gsi_agent_do(&agents[1], &drop).error, 0);
-	gsi_agent_kill(&agents[1]);
-	expect_last_messages(&agents[2], 1, 3);
-	gsi_agent_stop(&agents[0]);
-	gsi_agent_stop(&agents[2]);
+		set_last_message(&children[1], &children[2], loopback4, tag);
+	assert_int_equal(gsi_child_do(&children[1], &drop).error, 0);
+	gsi_child_kill(&children[1]);
+	expect_last_messages(&children[2], 1, 3);
+	gsi_child_stop(&children[0]);
+	gsi_child_stop(&children[2]);
 }
 
 /* The same, one process after the other. */
 static void test_one_after_the_other(void **state)
 {
 	(void)state;
-	set_last_message(&agents[0], &agents[1], loopback4, 1);
-	set_last_message(&agents[0], &agents[1], loopback4, 2);
-	gsi_agent_kill(&agents[0]);
-	expect_last_messages(&agents[1], 1, 2);
-	set_last_message(&agents[1], &agents[2], loopback4, 5);
-	set_last_message(&agents[2], &agents[1], loopback4, 6);
-	gsi_agent_kill(&agents[1]);
-	expect_last_messages(&agents[2], 5, 1);
-	gsi_agent_stop(&agents[2]);
+	set_last_message(&children[0], &children[1], loopback4, 1);
+	set_last_message(&children[0], &children[1], loopback4, 2);
+	gsi_child_kill(&children[0]);
+	expect_last_messages(&children[1], 1, 2);
+	set_last_message(&children[1], &children[2], loopback4, 5);
+	set_last_message(&children[2], &children[1], loopback4, 6);
+	gsi_child_kill(&children[1]);
+	expect_last_messages(&children[2], 5, 1);
+	gsi_child_stop(&children[2]);
 }
 
 /* An exit counts as a death as well, if the process has not sent the messages itself. */
 static void test_exit(void **state)
 {
 	(void)state;
-	set_last_message(&agents[2], &agents[1], loopback4, 1);
-	gsi_agent_stop(&agents[2]);
-	expect_last_messages(&agents[1], 1, 1);
-	gsi_agent_stop(&agents[0]);
-	gsi_agent_stop(&agents[1]);
+	set_last_message(&children[2], &children[1], loopback4, 1);
+	gsi_child_stop(&children[2]);
+	expect_last_messages(&children[1], 1, 1);
+	gsi_child_stop(&children[0]);
+	gsi_child_stop(&children[1]);
 }
 
 /* The process has closed the address and lives: no message is sent for it. */
@@ -110,13 +110,13 @@ static void test_living(void **state)
 
 	(void)state;
 	memcpy(order.gid, loopback4, sizeof(order.gid));
-	set_last_message(&agents[0], &agents[2], loopback4, 1);
-	set_last_message(&agents[1], &agents[2], loopback4, 2);
-	gsi_agent_do(&agents[1], &order);
-	gsi_agent_do(&agents[0], &order);
-	assert_false(gsi_agent_next(&agents[2], 1500, &report));
-	for (unsigned int i = 0; i < AGENTS; i++)
-		gsi_agent_stop(&agents[i]);
+	set_last_message(&children[0], &children[2], loopback4, 1);
+	set_last_message(&children[1], &children[2], loopback4, 2);
+	gsi_child_do(&children[1], &order);
+	gsi_child_do(&children[0], &order);
+	assert_false(gsi_child_next(&children[2], 1500, &report));
+	for (unsigned int i = 0; i < CHILDREN; i++)
+		gsi_child_stop(&children[i]);
 }
 
 /* There is room for so many, and for one more when one is dropped. */
@@ -127,22 +127,22 @@ static void test_room(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < GSI_LAST_MESSAGES; i++)
-		assert_int_equal(gsi_agent_do(&agents[0], &order).error, 0);
-	assert_int_equal(gsi_agent_do(&agents[0], &order).error, -ENOSPC);
-	gsi_agent_do(&agents[0], &drop);
-	assert_int_equal(gsi_agent_do(&agents[0], &order).handle, 77);
-	for (unsigned int i = 0; i < AGENTS; i++)
-		gsi_agent_stop(&agents[i]);
+		assert_int_equal(gsi_child_do(&children[0], &order).error, 0);
+	assert_int_equal(gsi_child_do(&children[0], &order).error, -ENOSPC);
+	gsi_child_do(&children[0], &drop);
+	assert_int_equal(gsi_child_do(&children[0], &order).handle, 77);
+	for (unsigned int i = 0; i < CHILDREN; i++)
+		gsi_child_stop(&children[i]);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_process_dies, open_agents),
-		cmocka_unit_test_setup(test_one_after_the_other, open_agents),
-		cmocka_unit_test_setup(test_exit, open_agents),
-		cmocka_unit_test_setup(test_living, open_agents),
-		cmocka_unit_test_setup(test_room, open_agents),
+		cmocka_unit_test_setup(test_process_dies, open_children),
+		cmocka_unit_test_setup(test_one_after_the_other, open_children),
+		cmocka_unit_test_setup(test_exit, open_children),
+		cmocka_unit_test_setup(test_living, open_children),
+		cmocka_unit_test_setup(test_room, open_children),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

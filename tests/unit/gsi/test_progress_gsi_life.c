@@ -3,7 +3,7 @@
  * Queue pair 1 beside what else happens in a process: fork(), threads that poll, faults of the
  * network; and with many processes that are killed.
  */
-#include "gsi_agent.h"
+#include "gsi_child.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,23 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 
 static uint64_t service(uint16_t port)
 {
 	return (uint64_t)SPACE_TCP << 16 | port;
 }
 
-static struct mad_spec to(const struct gsi_agent *agent, uint32_t tag)
+static struct mad_spec to(const struct gsi_child *child, uint32_t tag)
 {
 	return (struct mad_spec){ .attribute = MAD_REP,
 				  .tag = tag,
-				  .remote_id = agent->slot << GSI_ID_SHIFT | tag };
+				  .remote_id = child->slot << GSI_ID_SHIFT | tag };
 }
 
-static int send_own(struct gsi_agent *from, const struct mad_spec *mad)
+static int send_own(struct gsi_child *from, const struct mad_spec *mad)
 {
-	return gsi_agent_send(from, loopback4, loopback4, mad);
+	return gsi_child_send(from, loopback4, loopback4, mad);
 }
 
 /*
@@ -37,28 +37,28 @@ static int send_own(struct gsi_agent *from, const struct mad_spec *mad)
 static void test_fork(void **state)
 {
 	const struct gsi_order order = { .what = GSI_FORK };
-	struct gsi_agent agents[2];
+	struct gsi_child children[2];
 	struct gsi_report child;
 	struct mad_spec mad;
 	uint16_t port = 7000;
 
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[0], loopback4, &port, 0, true, NULL), 0);
-	child = gsi_agent_do(&agents[0], &order);
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[0], loopback4, &port, 0, true, NULL), 0);
+	child = gsi_child_do(&children[0], &order);
 	assert_int_equal(child.error, -EOWNERDEAD);
 	/* The parent goes on. */
-	mad = to(&agents[0], 1);
-	assert_int_equal(send_own(&agents[1], &mad), 0);
-	gsi_agent_expect(&agents[0], 1, GSI_FOR_THIS);
-	gsi_agent_kill(&agents[0]);
-	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &port, 0, true, NULL), 0);
-	mad = to(&agents[1], 2);
-	assert_int_equal(send_own(&agents[1], &mad), 0);
-	gsi_agent_expect(&agents[1], 2, GSI_FOR_THIS);
+	mad = to(&children[0], 1);
+	assert_int_equal(send_own(&children[1], &mad), 0);
+	gsi_child_expect(&children[0], 1, GSI_FOR_THIS);
+	gsi_child_kill(&children[0]);
+	assert_int_equal(gsi_child_bind(&children[1], loopback4, &port, 0, true, NULL), 0);
+	mad = to(&children[1], 2);
+	assert_int_equal(send_own(&children[1], &mad), 0);
+	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
 	kill((pid_t)child.value, SIGKILL);
-	gsi_agent_stop(&agents[1]);
+	gsi_child_stop(&children[1]);
 }
 
 /* While threads of either process poll, MADs and deadlines are served. */
@@ -66,80 +66,80 @@ static void test_pollers(void **state)
 {
 	const struct gsi_order poll = { .what = GSI_POLL };
 	const struct gsi_order deadline = { .what = GSI_DEADLINE, .delay_ns = 5000000 };
-	struct gsi_agent agents[2];
+	struct gsi_child children[2];
 	struct gsi_report report;
 
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
+		gsi_child_start(&children[i], 0, loopback4);
 	for (unsigned int i = 0; i < 2; i++) {
-		gsi_agent_do(&agents[i], &poll);
+		gsi_child_do(&children[i], &poll);
 		usleep(20000);
 		for (uint32_t tag = 1; tag < 50; tag++) {
-			struct mad_spec mad = to(&agents[tag % 2], tag);
+			struct mad_spec mad = to(&children[tag % 2], tag);
 
-			assert_int_equal(send_own(&agents[1 - tag % 2], &mad), 0);
-			gsi_agent_expect(&agents[tag % 2], tag, GSI_FOR_THIS);
+			assert_int_equal(send_own(&children[1 - tag % 2], &mad), 0);
+			gsi_child_expect(&children[tag % 2], tag, GSI_FOR_THIS);
 		}
-		gsi_agent_do(&agents[i], &deadline);
-		assert_true(gsi_agent_next(&agents[i], AGENT_PATIENCE_MS, &report));
+		gsi_child_do(&children[i], &deadline);
+		assert_true(gsi_child_next(&children[i], CHILD_TIMEOUT_MS, &report));
 		assert_int_equal(report.what, GSI_EXPIRED);
 	}
 	for (unsigned int i = 0; i < 2; i++)
-		gsi_agent_stop(&agents[i]);
+		gsi_child_stop(&children[i]);
 }
 
-static void start_faulty(struct gsi_agent *agent, const char *fault)
+static void start_faulty(struct gsi_child *child, const char *fault)
 {
 	setenv("UROCE_FAULT", fault, 1);
-	gsi_agent_start(agent, 0, loopback4);
+	gsi_child_start(child, 0, loopback4);
 	unsetenv("UROCE_FAULT");
 }
 
 /* UROCE_FAULT acts on MADs as on all packets. */
 static void test_faults(void **state)
 {
-	struct gsi_agent agent;
+	struct gsi_child child;
 	struct gsi_report report;
 	struct mad_spec mad;
 	uint64_t before;
 
 	(void)state;
-	start_faulty(&agent, "drop=1,seed=1");
-	mad = to(&agent, 1);
-	assert_int_equal(send_own(&agent, &mad), 0);
-	assert_false(gsi_agent_next(&agent, 50, &report));
-	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_FAULT_DROPPED), 1);
-	gsi_agent_stop(&agent);
+	start_faulty(&child, "drop=1,seed=1");
+	mad = to(&child, 1);
+	assert_int_equal(send_own(&child, &mad), 0);
+	assert_false(gsi_child_next(&child, 50, &report));
+	assert_int_equal(gsi_child_count(&child, PROGRESS_COUNT_FAULT_DROPPED), 1);
+	gsi_child_stop(&child);
 
-	start_faulty(&agent, "dup=1,seed=1");
-	mad = to(&agent, 1);
-	assert_int_equal(send_own(&agent, &mad), 0);
-	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
-	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
-	gsi_agent_stop(&agent);
+	start_faulty(&child, "dup=1,seed=1");
+	mad = to(&child, 1);
+	assert_int_equal(send_own(&child, &mad), 0);
+	gsi_child_expect(&child, 1, GSI_FOR_THIS);
+	gsi_child_expect(&child, 1, GSI_FOR_THIS);
+	gsi_child_stop(&child);
 
-	start_faulty(&agent, "corrupt=1,seed=1");
-	mad = to(&agent, 1);
-	assert_int_equal(send_own(&agent, &mad), 0);
-	assert_false(gsi_agent_next(&agent, 50, &report));
-	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_FAULT_CORRUPTED), 1);
-	gsi_agent_stop(&agent);
+	start_faulty(&child, "corrupt=1,seed=1");
+	mad = to(&child, 1);
+	assert_int_equal(send_own(&child, &mad), 0);
+	assert_false(gsi_child_next(&child, 50, &report));
+	assert_int_equal(gsi_child_count(&child, PROGRESS_COUNT_FAULT_CORRUPTED), 1);
+	gsi_child_stop(&child);
 
-	start_faulty(&agent, "delay=30ms,seed=1");
-	mad = to(&agent, 1);
+	start_faulty(&child, "delay=30ms,seed=1");
+	mad = to(&child, 1);
 	before = progress_now();
-	assert_int_equal(send_own(&agent, &mad), 0);
-	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
+	assert_int_equal(send_own(&child, &mad), 0);
+	gsi_child_expect(&child, 1, GSI_FOR_THIS);
 	assert_true(progress_now() - before >= UINT64_C(30000000));
-	gsi_agent_stop(&agent);
+	gsi_child_stop(&child);
 
 	/* One that is held to let others pass goes by itself when none comes. */
-	start_faulty(&agent, "reorder=1,seed=1");
-	mad = to(&agent, 1);
-	assert_int_equal(send_own(&agent, &mad), 0);
-	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
-	gsi_agent_stop(&agent);
+	start_faulty(&child, "reorder=1,seed=1");
+	mad = to(&child, 1);
+	assert_int_equal(send_own(&child, &mad), 0);
+	gsi_child_expect(&child, 1, GSI_FOR_THIS);
+	gsi_child_stop(&child);
 }
 
 /*
@@ -148,54 +148,55 @@ static void test_faults(void **state)
  */
 static void test_deaths(void **state)
 {
-	enum { AGENTS = 10, STEADY = 2, ROUNDS = 60 };
-	static struct gsi_agent agents[AGENTS];
+	enum { CHILDREN = 10, STEADY = 2, ROUNDS = 60 };
+	static struct gsi_child children[CHILDREN];
 	struct gsi_report report;
 	unsigned int resent = 0;
 	uint16_t port = 7000;
 
 	(void)state;
-	for (unsigned int i = 0; i < AGENTS; i++)
-		gsi_agent_start(&agents[i], 0, loopback4);
-	assert_int_equal(gsi_agent_bind(&agents[AGENTS - 1], loopback4, &port, 0, true, NULL), 0);
+	for (unsigned int i = 0; i < CHILDREN; i++)
+		gsi_child_start(&children[i], 0, loopback4);
+	assert_int_equal(gsi_child_bind(&children[CHILDREN - 1], loopback4, &port, 0, true, NULL),
+			 0);
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		struct gsi_agent *from = &agents[AGENTS - 1 - round % 2];
-		struct gsi_agent *victim = &agents[round % (AGENTS - STEADY)];
-		struct gsi_agent *reached = &agents[AGENTS - 2 + round % 2];
+		struct gsi_child *from = &children[CHILDREN - 1 - round % 2];
+		struct gsi_child *victim = &children[round % (CHILDREN - STEADY)];
+		struct gsi_child *reached = &children[CHILDREN - 2 + round % 2];
 		struct mad_spec mad = to(reached, round + 1);
 		unsigned int tries = 0;
 
 		if (round % 2) {
-			reached = &agents[AGENTS - 1];
+			reached = &children[CHILDREN - 1];
 			mad = (struct mad_spec){ .attribute = MAD_REQ,
 						 .tag = round + 1,
 						 .local_id = round + 1,
 						 .service_id = service(port) };
 		}
-		gsi_agent_kill(victim);
+		gsi_child_kill(victim);
 		do {
 			assert_true(++tries <= 10);
 			assert_int_equal(send_own(from, &mad), 0);
-		} while (!gsi_agent_next(reached, 50, &report));
+		} while (!gsi_child_next(reached, 50, &report));
 		assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 		/* One that had only been slow would come as well. */
-		while (tries > 1 && gsi_agent_next(reached, 20, &report))
+		while (tries > 1 && gsi_child_next(reached, 20, &report))
 			assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 		resent += tries - 1;
-		gsi_agent_start(victim, 0, loopback4);
+		gsi_child_start(victim, 0, loopback4);
 	}
 	assert_true(resent <= ROUNDS);
-	for (unsigned int i = 0; i < AGENTS; i++)
-		gsi_agent_stop(&agents[i]);
+	for (unsigned int i = 0; i < CHILDREN; i++)
+		gsi_child_stop(&children[i]);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_fork, fresh_network),
-		cmocka_unit_test_setup(test_pollers, fresh_network),
-		cmocka_unit_test_setup(test_faults, fresh_network),
-		cmocka_unit_test_setup(test_deaths, fresh_network),
+		cmocka_unit_test_setup(test_fork, enter_new_netns),
+		cmocka_unit_test_setup(test_pollers, enter_new_netns),
+		cmocka_unit_test_setup(test_faults, enter_new_netns),
+		cmocka_unit_test_setup(test_deaths, enter_new_netns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ int link_set_up(void **state)
 
 	memset(&fixture, 0, sizeof(fixture));
 	*state = &fixture;
-	fresh_network(state);
+	enter_new_netns(state);
 	return open_loopback(&fixture.link, &fixture.addr);
 }
 
@@ -59,7 +59,7 @@ int shm_set_up(void **state)
 {
 	if (shm_set_up_alone(state))
 		return -1;
-	shm_start_agent(*state);
+	shm_start_child(*state);
 	return 0;
 }
 
@@ -68,16 +68,16 @@ int shm_tear_down(void **state)
 	struct link_fixture *fixture = *state;
 
 	/* When a test failed. */
-	kill(fixture->agent.pid, SIGCONT);
-	agent_stop(&fixture->agent);
+	kill(fixture->child.pid, SIGCONT);
+	child_stop(&fixture->child);
 	return link_tear_down(state);
 }
 
-void shm_start_agent(struct link_fixture *fixture)
+void shm_start_child(struct link_fixture *fixture)
 {
-	agent_start_good(&fixture->agent, 0, loopback4, fixture->link);
-	agent_share(&fixture->agent, fixture->link, true);
-	fixture->agent_qpn = fixture->agent.slot << LINK_SLOT_SHIFT | 99;
+	child_start_good(&fixture->child, 0, loopback4, fixture->link);
+	child_share(&fixture->child, fixture->link, true);
+	fixture->child_qpn = fixture->child.slot << LINK_SLOT_SHIFT | 99;
 }
 
 struct link_peer *shm_open_own(struct link_fixture *fixture, uint32_t qpn)
@@ -94,7 +94,7 @@ struct link_peer *shm_open_own(struct link_fixture *fixture, uint32_t qpn)
 
 struct link_peer *shm_open_memory(struct link_fixture *fixture)
 {
-	struct link_peer *peer = shm_open_own(fixture, fixture->agent_qpn);
+	struct link_peer *peer = shm_open_own(fixture, fixture->child_qpn);
 
 	assert_int_equal(link_peer_transport(peer), LINK_SHARED_MEMORY);
 	return peer;
@@ -105,43 +105,43 @@ int shm_send(struct link_fixture *fixture, struct link_peer *peer, uint32_t tag,
 	static uint8_t datagram[LINK_MAX_BYTES];
 	struct iovec piece = { datagram, bytes };
 
-	put_datagram(datagram, bytes, fixture->agent_qpn, tag);
+	put_datagram(datagram, bytes, fixture->child_qpn, tag);
 	return link_send(peer, &piece, 1, 0);
 }
 
 void shm_expect(struct link_fixture *fixture, uint32_t tag, bool memory)
 {
-	struct agent_report report =
-		agent_expect_datagram(&fixture->agent, fixture->link, fixture->agent_qpn, tag);
+	struct child_report report =
+		child_expect_datagram(&fixture->child, fixture->link, fixture->child_qpn, tag);
 
 	assert_int_equal(report.src_port, SHM_PORT);
 	assert_int_equal(report.memory, memory);
 }
 
-struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
+struct child_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
 			     uint32_t bytes)
 {
-	return (struct agent_order){ .what = AGENT_SEND,
+	return (struct child_order){ .what = CHILD_SEND,
 				     .qpn = fixture->qpn,
 				     .tag = tag,
 				     .bursts = bursts,
 				     .bytes = bytes };
 }
 
-void shm_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,
+void shm_obey(struct link_fixture *fixture, const struct child_order *order, struct link *serving,
 	      int timeout_ms)
 {
-	struct agent_report report;
+	struct child_report report;
 
-	agent_order(&fixture->agent, order);
-	assert_true(agent_report(&fixture->agent, serving, timeout_ms, &report));
-	assert_int_equal(report.event, AGENT_DONE);
+	child_order(&fixture->child, order);
+	assert_true(child_report(&fixture->child, serving, timeout_ms, &report));
+	assert_int_equal(report.event, CHILD_DONE);
 	assert_int_equal(report.error, 0);
 }
 
-void shm_let_agent_in(struct link_fixture *fixture)
+void shm_let_child_share(struct link_fixture *fixture)
 {
-	struct agent_order order = shm_order(fixture, 0, 1, 64);
+	struct child_order order = shm_order(fixture, 0, 1, 64);
 
 	shm_obey(fixture, &order, fixture->link, 5000);
 	shm_drain(fixture, 1);

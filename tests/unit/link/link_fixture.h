@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The test's own process on 127.0.0.1, for tests of the link; and two processes there that share
- * memory, the test's own and an agent.  What does not succeed fails the test at hand.
+ * memory, the test's own and a child.  What does not succeed fails the test at hand.
  */
 #ifndef UROCE_TESTS_LINK_FIXTURE_H
 #define UROCE_TESTS_LINK_FIXTURE_H
 
-#include "link_agent.h"
+#include "link_child.h"
 
 #include "link/shm.h"
 
@@ -16,8 +16,8 @@ struct link_fixture {
 	struct link *link;
 	struct link_addr *addr; /* loopback4 */
 	/* With shared memory only: */
-	struct agent agent;	 /* see shm_start_agent() */
-	uint32_t qpn, agent_qpn; /* one queue pair number of each process */
+	struct link_child child; /* see shm_start_child() */
+	uint32_t qpn, child_qpn; /* one queue pair number of each process */
 	uint8_t room[LINK_MAX_BYTES + 1];
 };
 
@@ -40,7 +40,7 @@ int link_tear_down(void **state);
 
 /*
  * The same with shared memory switched on; what was in *state before is gone.  Alone: the test's
- * process only; an agent that a test starts is its own to stop.  Otherwise there is an agent, which
+ * process only; a child that a test starts is its own to stop.  Otherwise there is a child, which
  * may be left stopped by SIGSTOP, but alive.
  */
 int shm_set_up_alone(void **state);
@@ -50,39 +50,39 @@ int shm_tear_down(void **state);
 #define WITH_ONE(test) cmocka_unit_test_setup_teardown(test, shm_set_up_alone, link_tear_down)
 #define WITH_TWO(test) cmocka_unit_test_setup_teardown(test, shm_set_up, shm_tear_down)
 
-/* Fill in agent and agent_qpn: a process of the same user and address, which shares memory. */
-void shm_start_agent(struct link_fixture *fixture);
+/* Fill in child and child_qpn: a process of the same user and address, which shares memory. */
+void shm_start_child(struct link_fixture *fixture);
 
-/* ---- from the test's process to the agent ---- */
+/* ---- from the test's process to the child ---- */
 
 /*
  * A peer of one's own for a queue pair, from SHM_PORT; the caller's to close.  By shared memory if
  * the process that it is of answers.
  */
 struct link_peer *shm_open_own(struct link_fixture *fixture, uint32_t qpn);
-/* A peer for the agent that has shared memory; the caller's to close. */
+/* A peer for the child that has shared memory; the caller's to close. */
 struct link_peer *shm_open_memory(struct link_fixture *fixture);
-/* Send a test datagram of so many bytes (at least 12) to the agent; the result of link_send(). */
+/* Send a test datagram of so many bytes (at least 12) to the child; the result of link_send(). */
 int shm_send(struct link_fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes);
-/* It is the next thing that the agent reports: whole, and by shared memory or not. */
+/* It is the next thing that the child reports: whole, and by shared memory or not. */
 void shm_expect(struct link_fixture *fixture, uint32_t tag, bool memory);
 
-/* ---- from the agent to the test's process ---- */
+/* ---- from the child to the test's process ---- */
 
 /*
  * An order to send so many bursts to the test's process, by shared memory if that is had already;
  * the caller may fill in more.
  */
-struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
+struct child_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
 			     uint32_t bytes);
 /*
  * Waits this number of ms for an order to be carried out.  serving is served in between; NULL:
  * messages to the control socket stay there.
  */
-void shm_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,
+void shm_obey(struct link_fixture *fixture, const struct child_order *order, struct link *serving,
 	      int timeout_ms);
-/* The agent has shared memory from now on: one burst came by it, and nothing is left of that. */
-void shm_let_agent_in(struct link_fixture *fixture);
+/* The child has shared memory from now on: one burst came by it, and nothing is left of that. */
+void shm_let_child_share(struct link_fixture *fixture);
 /*
  * link_receive(), once, into fixture->room if it comes by the socket.  Of what it is to fill in
  * nothing is left as it was.  The caller releases the batch.

@@ -155,7 +155,7 @@ static void test_short_datagram_is_passed_on(void **state)
 		struct iovec piece = { bytes, length };
 
 		assert_int_equal(link_send(peer, &piece, 1, 0), 0);
-		assert_int_equal(poll(&wait, 1, AGENT_PATIENCE_MS), 1);
+		assert_int_equal(poll(&wait, 1, CHILD_TIMEOUT_MS), 1);
 		assert_int_equal(link_delivery_receive(fixture->link, &batch), 0);
 		assert_ptr_equal(batch.addr, fixture->addr);
 		assert_int_equal(batch.reason, LINK_MISDIRECTED);
@@ -269,14 +269,14 @@ static void test_descriptor_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_slots_are_unique, fresh_network),
+		cmocka_unit_test_setup(test_slots_are_unique, enter_new_netns),
 		WITH_LINK(test_addresses),
 		WITH_LINK(test_single_datagram),
 		WITH_LINK(test_burst_arrives_merged),
 		WITH_LINK(test_short_datagram_is_passed_on),
 		WITH_LINK(test_overflow_is_counted),
 		WITH_LINK(test_abandon),
-		cmocka_unit_test_setup(test_descriptor_limit, fresh_network),
+		cmocka_unit_test_setup(test_descriptor_limit, enter_new_netns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

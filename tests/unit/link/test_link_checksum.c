@@ -92,21 +92,21 @@ static void test_ipv6(void **state)
 				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	uint32_t qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT | 5;
 	int sock = open_sender(AF_INET6);
-	struct agent agent;
+	struct link_child child;
 	struct link_addr *addr;
 	uint32_t other;
 
 	assert_int_equal(link_addr_open(fixture->link, loopback6, 0, &addr, error), 0);
-	agent_start_good(&agent, 0, loopback6, fixture->link);
-	assert_int_not_equal(agent.slot, link_slot(fixture->link));
-	other = agent.slot << LINK_SLOT_SHIFT | 5;
+	child_start_good(&child, 0, loopback6, fixture->link);
+	assert_int_not_equal(child.slot, link_slot(fixture->link));
+	other = child.slot << LINK_SLOT_SHIFT | 5;
 
 	send_unchecked(sock, (struct sockaddr *)&to, sizeof(to), qpn, 2);
 	check_arrives(addr, qpn, 2);
 	send_unchecked(sock, (struct sockaddr *)&to, sizeof(to), other, 3);
-	agent_expect_datagram(&agent, fixture->link, other, 3);
+	child_expect_datagram(&child, fixture->link, other, 3);
 
-	agent_stop(&agent);
+	child_stop(&child);
 	link_addr_close(addr);
 	close(sock);
 }
@@ -122,9 +122,9 @@ static void test_ipv6_group(void **state)
 	int index, sock;
 
 	/* A loopback interface carries no IPv6 multicast. */
-	if (!network_is_fresh() || system("ip link add csA type veth peer name csB && "
-					  "ip address add fd77::1/64 dev csA nodad && "
-					  "ip link set csA up && ip link set csB up")) {
+	if (!in_new_netns() || system("ip link add csA type veth peer name csB && "
+				      "ip address add fd77::1/64 dev csA nodad && "
+				      "ip link set csA up && ip link set csB up")) {
 		fprintf(stderr, "no interface can be made here\n");
 		skip();
 	}

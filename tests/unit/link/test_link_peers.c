@@ -33,7 +33,7 @@ static int open_both(void **state)
 {
 	static struct fixture fixture;
 
-	fresh_network(state);
+	enter_new_netns(state);
 	*state = &fixture;
 	if (open_loopback(&fixture.link, &fixture.addr))
 		return -1;
@@ -401,7 +401,7 @@ static void test_identifications_on_the_wire(void **state)
 	int sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 	unsigned int round;
 
-	if (sock < 0 || !network_is_fresh() || !switch_off_segmentation(sock, "lo")) {
+	if (sock < 0 || !in_new_netns() || !switch_off_segmentation(sock, "lo")) {
 		fprintf(stderr, "SKIPPED: no packet socket in a network namespace of our own\n");
 		link_peer_close(plain);
 		link_peer_close(classed);

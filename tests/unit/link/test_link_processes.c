@@ -16,26 +16,26 @@
 
 static char error[LINK_ERROR_TEXT];
 
-static void expect_silence(struct agent *agent, struct link *own)
+static void expect_silence(struct link_child *child, struct link *own)
 {
-	struct agent_report report;
+	struct child_report report;
 
-	assert_false(agent_report(agent, own, 20, &report));
+	assert_false(child_report(child, own, 20, &report));
 }
 
-static void check_steering(struct link_fixture *fixture, struct agent *agents, unsigned int count,
-			   const uint8_t gid[16])
+static void check_steering(struct link_fixture *fixture, struct link_child *children,
+			   unsigned int count, const uint8_t gid[16])
 {
 	struct link_addr *addr;
 	unsigned int i;
 
 	assert_int_equal(link_addr_open(fixture->link, gid, 0, &addr, error), 0);
 	for (i = 0; i < count; i++)
-		send_to_qpn(addr, gid, agents[i].slot << LINK_SLOT_SHIFT | 100, i);
+		send_to_qpn(addr, gid, children[i].slot << LINK_SLOT_SHIFT | 100, i);
 	for (i = 0; i < count; i++) {
-		agent_expect_datagram(&agents[i], fixture->link,
-				      agents[i].slot << LINK_SLOT_SHIFT | 100, i);
-		expect_silence(&agents[i], fixture->link);
+		child_expect_datagram(&children[i], fixture->link,
+				      children[i].slot << LINK_SLOT_SHIFT | 100, i);
+		expect_silence(&children[i], fixture->link);
 	}
 	link_addr_close(addr);
 }
@@ -44,72 +44,72 @@ static void check_steering(struct link_fixture *fixture, struct agent *agents, u
 static void test_steering(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent agents[5];
+	struct link_child children[5];
 	uint64_t seen = 1ull << link_slot(fixture->link);
 	unsigned int i;
 
 	for (i = 0; i < 5; i++) {
-		agent_start_good(&agents[i], 0, loopback4, fixture->link);
-		assert_false(seen & 1ull << agents[i].slot);
-		seen |= 1ull << agents[i].slot;
+		child_start_good(&children[i], 0, loopback4, fixture->link);
+		assert_false(seen & 1ull << children[i].slot);
+		seen |= 1ull << children[i].slot;
 	}
-	check_steering(fixture, agents, 5, loopback4);
+	check_steering(fixture, children, 5, loopback4);
 	for (i = 0; i < 5; i++)
-		agent_stop(&agents[i]);
+		child_stop(&children[i]);
 }
 
-/* The same over IPv6, where the agents come first and the test joins. */
+/* The same over IPv6, where the children come first and the test joins. */
 static void test_steering_ipv6(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent agents[2];
+	struct link_child children[2];
 
-	agent_start_good(&agents[0], 0, loopback6, fixture->link);
-	agent_start_good(&agents[1], 0, loopback6, fixture->link);
-	check_steering(fixture, agents, 2, loopback6);
-	agent_stop(&agents[0]);
-	agent_stop(&agents[1]);
+	child_start_good(&children[0], 0, loopback6, fixture->link);
+	child_start_good(&children[1], 0, loopback6, fixture->link);
+	check_steering(fixture, children, 2, loopback6);
+	child_stop(&children[0]);
+	child_stop(&children[1]);
 }
 
 /* The process that made the pool is killed: the others go on, and new processes join them. */
 static void test_creator_dies(void **state)
 {
 	struct link_fixture fixture;
-	struct agent creator, others[3];
+	struct link_child creator, others[3];
 
 	(void)state;
-	agent_start_good(&creator, 0, other4, NULL);
-	agent_start_good(&others[0], 0, other4, NULL);
-	agent_start_good(&others[1], 0, other4, NULL);
-	agent_kill(&creator);
-	agent_start_good(&others[2], 0, other4, NULL);
+	child_start_good(&creator, 0, other4, NULL);
+	child_start_good(&others[0], 0, other4, NULL);
+	child_start_good(&others[1], 0, other4, NULL);
+	child_kill(&creator);
+	child_start_good(&others[2], 0, other4, NULL);
 	assert_int_equal(link_open(&fixture.link, error), 0);
 	check_steering(&fixture, others, 3, other4);
 	link_close(fixture.link);
-	agent_stop(&others[0]);
-	agent_stop(&others[1]);
-	agent_stop(&others[2]);
+	child_stop(&others[0]);
+	child_stop(&others[1]);
+	child_stop(&others[2]);
 }
 
 /* Datagrams in the queue of a killed owner of a slot are not delivered to the next owner. */
 static void test_next_owner_gets_no_old_datagrams(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent agent;
+	struct link_child child;
 	unsigned int slot, i;
 
-	agent_start_good(&agent, 0, loopback4, fixture->link);
-	slot = agent.slot;
-	agent_kill(&agent);
+	child_start_good(&child, 0, loopback4, fixture->link);
+	slot = child.slot;
+	child_kill(&child);
 	for (i = 0; i < 100; i++)
 		send_to_qpn(fixture->addr, loopback4, slot << LINK_SLOT_SHIFT, 1);
-	agent_start_good(&agent, 0, loopback4, fixture->link);
+	child_start_good(&child, 0, loopback4, fixture->link);
 	/* Slots rest after use, so it has another one. */
-	assert_int_not_equal(agent.slot, slot);
-	expect_silence(&agent, fixture->link);
-	send_to_qpn(fixture->addr, loopback4, agent.slot << LINK_SLOT_SHIFT | 100, 2);
-	agent_expect_datagram(&agent, fixture->link, agent.slot << LINK_SLOT_SHIFT | 100, 2);
-	agent_stop(&agent);
+	assert_int_not_equal(child.slot, slot);
+	expect_silence(&child, fixture->link);
+	send_to_qpn(fixture->addr, loopback4, child.slot << LINK_SLOT_SHIFT | 100, 2);
+	child_expect_datagram(&child, fixture->link, child.slot << LINK_SLOT_SHIFT | 100, 2);
+	child_stop(&child);
 }
 
 /* A merged batch with datagrams for two processes: the second's are forwarded, unharmed. */
@@ -118,8 +118,8 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	struct link_fixture *fixture = *state;
 	static uint8_t large[LINK_MAX_BYTES];
 	const struct link_batch batch = { .addr = fixture->addr, .src_port = 7 };
-	struct agent a, b;
-	struct agent_report report;
+	struct link_child a, b;
+	struct child_report report;
 	struct link_counters counters;
 	uint8_t bytes[6 * 1000];
 	struct iovec piece = { bytes, sizeof(bytes) };
@@ -127,18 +127,18 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	struct link_peer *peer;
 	unsigned int i;
 
-	agent_start_good(&a, 0, loopback4, fixture->link);
-	agent_start_good(&b, 0, loopback4, fixture->link);
+	child_start_good(&a, 0, loopback4, fixture->link);
+	child_start_good(&b, 0, loopback4, fixture->link);
 	for (i = 0; i < 6; i++)
 		put_datagram(bytes + 1000 * i, 1000,
 			     (i % 2 ? b.slot : a.slot) << LINK_SLOT_SHIFT | i, i);
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
 	assert_int_equal(link_send(peer, &piece, 1, 1000), 0);
 	for (i = 0; i < 6; i++) {
-		struct agent *agent = i % 2 ? &b : &a;
+		struct link_child *child = i % 2 ? &b : &a;
 
-		report = agent_expect_datagram(agent, fixture->link,
-					       agent->slot << LINK_SLOT_SHIFT | i, i);
+		report = child_expect_datagram(child, fixture->link,
+					       child->slot << LINK_SLOT_SHIFT | i, i);
 		assert_int_equal(report.bytes, 1000);
 		assert_int_equal(report.segments, i % 2 ? 1 : 6);
 		assert_int_equal(report.src_port, port);
@@ -149,14 +149,14 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	/* From this process: to a process, and to none; the largest that there can be. */
 	put_datagram(large, sizeof(large), b.slot << LINK_SLOT_SHIFT | 100, 99);
 	assert_int_equal(link_pass_on(&batch, large, sizeof(large)), 0);
-	agent_expect_datagram(&b, fixture->link, b.slot << LINK_SLOT_SHIFT | 100, 99);
+	child_expect_datagram(&b, fixture->link, b.slot << LINK_SLOT_SHIFT | 100, 99);
 	put_datagram(large, 40, 60 << LINK_SLOT_SHIFT, 99);
 	assert_int_equal(link_pass_on(&batch, large, 40), 0);
 	assert_int_equal(link_pass_on(&batch, large, 0), -EINVAL);
 	link_counters(fixture->link, &counters);
 	assert_int_equal(counters.forwarded, 2);
-	agent_stop(&a);
-	agent_stop(&b);
+	child_stop(&a);
+	child_stop(&b);
 }
 
 /* A process that does not read what is passed on to it loses it, and is not waited for. */
@@ -164,11 +164,11 @@ static void test_full_delivery_queue(void **state)
 {
 	struct link_fixture *fixture = *state;
 	const struct link_batch batch = { .addr = fixture->addr, .src_port = 7 };
-	struct agent stopped, other;
+	struct link_child stopped, other;
 	uint8_t bytes[40];
 
-	agent_start_good(&stopped, 0, loopback4, fixture->link);
-	agent_start_good(&other, 0, loopback4, fixture->link);
+	child_start_good(&stopped, 0, loopback4, fixture->link);
+	child_start_good(&other, 0, loopback4, fixture->link);
 	kill(stopped.pid, SIGSTOP);
 	put_datagram(bytes, sizeof(bytes), stopped.slot << LINK_SLOT_SHIFT, 1);
 	for (unsigned int i = 0; i < 100000; i++)
@@ -177,9 +177,9 @@ static void test_full_delivery_queue(void **state)
 	put_datagram(bytes, sizeof(bytes), other.slot << LINK_SLOT_SHIFT, 2);
 	while (link_pass_on(&batch, bytes, sizeof(bytes)) == -EAGAIN)
 		sched_yield();
-	agent_expect_datagram(&other, fixture->link, other.slot << LINK_SLOT_SHIFT, 2);
-	agent_kill(&stopped);
-	agent_stop(&other);
+	child_expect_datagram(&other, fixture->link, other.slot << LINK_SLOT_SHIFT, 2);
+	child_kill(&stopped);
+	child_stop(&other);
 }
 
 /*
@@ -190,17 +190,17 @@ static void test_users(void **state)
 {
 	struct link_fixture *fixture = *state;
 	struct link_addr *addr;
-	struct agent agents[3];
-	struct agent_report report;
+	struct link_child children[3];
+	struct child_report report;
 
 	need_root();
-	agent_start_good(&agents[0], AGENT_NOBODY, other4, fixture->link);
-	agent_start_good(&agents[1], AGENT_NOBODY, other4, fixture->link);
+	child_start_good(&children[0], CHILD_NOBODY, other4, fixture->link);
+	child_start_good(&children[1], CHILD_NOBODY, other4, fixture->link);
 	/* A sender of any user; only receiving needs the port. */
-	send_to_qpn(fixture->addr, other4, agents[0].slot << LINK_SLOT_SHIFT | 100, 5);
-	send_to_qpn(fixture->addr, other4, agents[1].slot << LINK_SLOT_SHIFT | 100, 6);
-	agent_expect_datagram(&agents[0], NULL, agents[0].slot << LINK_SLOT_SHIFT | 100, 5);
-	agent_expect_datagram(&agents[1], NULL, agents[1].slot << LINK_SLOT_SHIFT | 100, 6);
+	send_to_qpn(fixture->addr, other4, children[0].slot << LINK_SLOT_SHIFT | 100, 5);
+	send_to_qpn(fixture->addr, other4, children[1].slot << LINK_SLOT_SHIFT | 100, 6);
+	child_expect_datagram(&children[0], NULL, children[0].slot << LINK_SLOT_SHIFT | 100, 5);
+	child_expect_datagram(&children[1], NULL, children[1].slot << LINK_SLOT_SHIFT | 100, 6);
 
 	/* Root is refused where the user nobody was first, and the other way round. */
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), -EADDRINUSE);
@@ -209,12 +209,12 @@ static void test_users(void **state)
 	assert_non_null(strstr(error, "127.0.0.2"));
 	assert_non_null(strstr(error, "user 65534"));
 	assert_non_null(strstr(error, "one user per address"));
-	agent_start(&agents[2], AGENT_NOBODY, loopback4, fixture->link, &report);
+	child_start(&children[2], CHILD_NOBODY, loopback4, fixture->link, &report);
 	assert_int_equal(report.error, -EADDRINUSE);
 	assert_non_null(strstr(report.text, "user 0"));
-	agent_stop(&agents[0]);
-	agent_stop(&agents[1]);
-	agent_stop(&agents[2]);
+	child_stop(&children[0]);
+	child_stop(&children[1]);
+	child_stop(&children[2]);
 }
 
 static int bind_udp(const char *address, bool shared)
@@ -237,7 +237,7 @@ static void test_port_of_other_program(void **state)
 	struct link_addr *addr;
 	int fd;
 
-	if (!network_is_fresh())
+	if (!in_new_netns())
 		skip();
 	fd = bind_udp("127.0.0.2", false);
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), -EADDRINUSE);
@@ -254,24 +254,24 @@ static void test_port_of_other_program(void **state)
 static void test_later_plain_socket_gets_nothing(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent agent;
+	struct link_child child;
 	struct link_addr *addr;
 	unsigned int i;
 	char byte;
 	int fd;
 
-	if (!network_is_fresh())
+	if (!in_new_netns())
 		skip();
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
 	fd = bind_udp("127.0.0.2", true);
-	agent_start_good(&agent, 0, other4, fixture->link);
+	child_start_good(&child, 0, other4, fixture->link);
 	for (i = 0; i < 200; i++)
-		send_to_qpn(addr, other4, agent.slot << LINK_SLOT_SHIFT | i, i);
+		send_to_qpn(addr, other4, child.slot << LINK_SLOT_SHIFT | i, i);
 	for (i = 0; i < 200; i++)
-		agent_expect_datagram(&agent, fixture->link, agent.slot << LINK_SLOT_SHIFT | i, i);
+		child_expect_datagram(&child, fixture->link, child.slot << LINK_SLOT_SHIFT | i, i);
 	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
 	close(fd);
-	agent_stop(&agent);
+	child_stop(&child);
 	link_addr_close(addr);
 }
 
@@ -279,30 +279,30 @@ static void test_later_plain_socket_gets_nothing(void **state)
 static void test_network_namespaces_are_apart(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent inside, outside;
+	struct link_child inside, outside;
 	struct link_peer *peer;
 	uint16_t port = 0xc000;
 
-	agent_start_good(&outside, 0, loopback4, fixture->link);
+	child_start_good(&outside, 0, loopback4, fixture->link);
 	/* Its socket stays in the old namespace. */
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
-	fresh_network(state);
-	if (!network_is_fresh()) {
+	enter_new_netns(state);
+	if (!in_new_netns()) {
 		fprintf(stderr, "SKIPPED: no network namespaces here\n");
-		agent_stop(&outside);
+		child_stop(&outside);
 		*state = fixture;
 		link_peer_close(peer);
 		skip();
 	}
 	*state = fixture;
-	agent_start_good(&inside, 0, loopback4, NULL);
+	child_start_good(&inside, 0, loopback4, NULL);
 	assert_int_equal(inside.slot, 0);
 	send_to_qpn(fixture->addr, loopback4, outside.slot << LINK_SLOT_SHIFT | 100, 1);
-	agent_expect_datagram(&outside, fixture->link, outside.slot << LINK_SLOT_SHIFT | 100, 1);
+	child_expect_datagram(&outside, fixture->link, outside.slot << LINK_SLOT_SHIFT | 100, 1);
 	expect_silence(&inside, NULL);
 	link_peer_close(peer);
-	agent_stop(&inside);
-	agent_stop(&outside);
+	child_stop(&inside);
+	child_stop(&outside);
 }
 
 int main(void)
@@ -310,7 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_LINK(test_steering),
 		WITH_LINK(test_steering_ipv6),
-		cmocka_unit_test_setup(test_creator_dies, fresh_network),
+		cmocka_unit_test_setup(test_creator_dies, enter_new_netns),
 		WITH_LINK(test_next_owner_gets_no_old_datagrams),
 		WITH_LINK(test_foreign_datagrams_are_forwarded),
 		WITH_LINK(test_full_delivery_queue),

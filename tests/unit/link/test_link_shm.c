@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared_time.h"
+#include "mock_clock.h"
 
 static struct link_counters counters_of(struct link_fixture *fixture)
 {
@@ -22,11 +22,11 @@ static struct link_counters counters_of(struct link_fixture *fixture)
 	return counters;
 }
 
-/* Let the agent send bursts to the test's process; by shared memory, if it is on in both. */
+/* Let the child send bursts to the test's process; by shared memory, if it is on in both. */
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts, uint32_t bytes,
 		     uint32_t segment)
 {
-	struct agent_order order = shm_order(fixture, tag, bursts, bytes);
+	struct child_order order = shm_order(fixture, tag, bursts, bytes);
 
 	order.segment = segment;
 	shm_obey(fixture, &order, fixture->link, 5000);
@@ -54,7 +54,7 @@ static void test_both_want_it(void **state)
 		shm_expect(fixture, tag, true);
 	assert_int_equal(counters_of(fixture).memory_sent, 5);
 	assert_int_equal(counters_of(fixture).memory_received, 0);
-	assert_true(link_peer_has_room(peer, fixture->agent.slot, UINT32_MAX));
+	assert_true(link_peer_has_room(peer, fixture->child.slot, UINT32_MAX));
 
 	let_send(fixture, 100, 3, 500, 0);
 	assert_true(is_socket_empty(fixture));
@@ -78,20 +78,20 @@ static void test_one_does_not_want_it(void **state)
 	struct link_peer *peer;
 	uint16_t port = 0xc345;
 
-	agent_share(&fixture->agent, fixture->link, false);
-	peer = shm_open_own(fixture, fixture->agent_qpn);
+	child_share(&fixture->child, fixture->link, false);
+	peer = shm_open_own(fixture, fixture->child_qpn);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	assert_int_equal(shm_send(fixture, peer, 1, 40), 0);
 	shm_expect(fixture, 1, false);
 	link_peer_close(peer);
 
-	agent_share(&fixture->agent, fixture->link, true);
+	child_share(&fixture->child, fixture->link, true);
 	link_set_shared_memory(fixture->link, false);
 	let_send(fixture, 2, 1, 500, 0);
 	assert_false(is_socket_empty(fixture));
 	assert_int_equal(shm_receive_any(fixture, &batch), 0);
 	assert_null(batch.ring);
-	peer = shm_open_own(fixture, fixture->agent_qpn);
+	peer = shm_open_own(fixture, fixture->child_qpn);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	assert_int_equal(shm_send(fixture, peer, 3, 40), 0);
 	shm_expect(fixture, 3, false);
@@ -164,7 +164,7 @@ static void test_batches_are_alike(void **state)
 	struct link_fixture *fixture = *state;
 
 	for (unsigned int way = 0; way < 2; way++) {
-		agent_share(&fixture->agent, fixture->link, way == 1);
+		child_share(&fixture->child, fixture->link, way == 1);
 		for (unsigned int i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
 			let_send(fixture, bursts[i].bytes, 1, bursts[i].bytes, bursts[i].asked);
 			check_batch(fixture, bursts[i].bytes, bursts[i].segment, way == 1);
@@ -188,7 +188,7 @@ static void test_socket_is_heard(void **state)
 	struct link_fixture *fixture = *state;
 	struct link_batch batch;
 
-	shm_let_agent_in(fixture);
+	shm_let_child_share(fixture);
 	for (uint32_t tag = 1; tag < 4; tag++) {
 		for (unsigned int i = 0; i < 50; i++)
 			assert_int_equal(shm_receive_any(fixture, &batch), -EAGAIN);
@@ -207,15 +207,15 @@ static void test_socket_is_heard(void **state)
 static void test_doorbell(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent_order order = shm_order(fixture, 0, 3, 64);
+	struct child_order order = shm_order(fixture, 0, 3, 64);
 
-	shm_let_agent_in(fixture);
+	shm_let_child_share(fixture);
 	for (unsigned int i = 0; i < 20; i++) {
 		bool asleep = i % 2;
 
 		if (asleep)
 			assert_false(link_addr_await(fixture->addr));
-		shm_obey(fixture, &order, NULL, AGENT_PATIENCE_MS);
+		shm_obey(fixture, &order, NULL, CHILD_TIMEOUT_MS);
 		assert_int_equal(take_doorbells(fixture), asleep);
 		/* A reader that is about to sleep learns that there is something. */
 		assert_true(link_addr_await(fixture->addr));
@@ -231,15 +231,15 @@ static void test_doorbell(void **state)
 static void test_first_doorbell(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent_order order = shm_order(fixture, 0, 1, 64);
-	struct agent_report report;
+	struct child_order order = shm_order(fixture, 0, 1, 64);
+	struct child_report report;
 	bool reported = false, rung = false;
 
 	assert_false(link_addr_await(fixture->addr));
-	agent_order(&fixture->agent, &order);
-	for (unsigned int i = 0; i < AGENT_PATIENCE_MS && !reported; i++) {
+	child_order(&fixture->child, &order);
+	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && !reported; i++) {
 		rung |= serve(fixture->link);
-		reported = agent_report(&fixture->agent, NULL, 1, &report);
+		reported = child_report(&fixture->child, NULL, 1, &report);
 	}
 	assert_true(reported);
 	assert_true(rung || take_doorbells(fixture));
@@ -252,18 +252,18 @@ static void test_doorbell_wakes(void **state)
 {
 	struct link_fixture *fixture = *state;
 	struct pollfd wait = { .fd = link_writers_fd(fixture->link), .events = POLLIN };
-	struct agent_order order = shm_order(fixture, 0, 1, 64);
-	struct agent_report report;
+	struct child_order order = shm_order(fixture, 0, 1, 64);
+	struct child_report report;
 
-	shm_let_agent_in(fixture);
+	shm_let_child_share(fixture);
 	for (unsigned int i = 0; i < 200; i++) {
-		agent_order(&fixture->agent, &order);
+		child_order(&fixture->child, &order);
 		if (!link_addr_await(fixture->addr))
-			assert_int_equal(poll(&wait, 1, AGENT_PATIENCE_MS), 1);
+			assert_int_equal(poll(&wait, 1, CHILD_TIMEOUT_MS), 1);
 		link_addr_awake(fixture->addr);
 		serve(fixture->link);
 		shm_drain(fixture, 1);
-		assert_true(agent_report(&fixture->agent, NULL, AGENT_PATIENCE_MS, &report));
+		assert_true(child_report(&fixture->child, NULL, CHILD_TIMEOUT_MS, &report));
 	}
 }
 
@@ -279,16 +279,16 @@ static void test_full_ring(void **state)
 
 	for (unsigned int round = 0; round < 2; round++) {
 		/* Between two reads, not in the middle of one. */
-		agent_share(&fixture->agent, fixture->link, true);
-		kill(fixture->agent.pid, SIGSTOP);
+		child_share(&fixture->child, fixture->link, true);
+		kill(fixture->child.pid, SIGSTOP);
 		for (unsigned int i = 0; i < FIT; i++)
 			assert_int_equal(shm_send(fixture, peer, tag + i, BYTES), 0);
 		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
 		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
-		shared_time_pass_ms(200);
+		mock_clock_advance_ms(200);
 		for (unsigned int i = 0; i < 3; i++)
 			assert_int_equal(shm_send(fixture, peer, 999, BYTES), 0);
-		kill(fixture->agent.pid, SIGCONT);
+		kill(fixture->child.pid, SIGCONT);
 		for (unsigned int i = 0; i < FIT; i++)
 			shm_expect(fixture, tag++, true);
 		while ((result = shm_send(fixture, peer, tag, BYTES)) == -EAGAIN)
@@ -330,7 +330,7 @@ static void test_address_opens_later(void **state)
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &fixture->addr, error), 0);
 	peer = shm_open_memory(fixture);
 	assert_int_equal(shm_send(fixture, peer, 6, 100), 0);
-	agent_open_good(&fixture->agent, other4, fixture->link);
+	child_open_good(&fixture->child, other4, fixture->link);
 	shm_expect(fixture, 6, true);
 	link_peer_close(peer);
 	link_addr_close(fixture->addr);
@@ -350,9 +350,9 @@ int main(void)
 		WITH_TWO(test_full_ring),
 		WITH_TWO(test_many_peers),
 		WITH_TWO(test_address_opens_later),
-		cmocka_unit_test_setup(test_peer_of_no_slot, fresh_network),
+		cmocka_unit_test_setup(test_peer_of_no_slot, enter_new_netns),
 	};
 
-	shared_time_begin();
+	mock_clock_start();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

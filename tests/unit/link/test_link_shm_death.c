@@ -21,15 +21,15 @@ static void test_reader_is_killed(void **state)
 	struct link_fixture *fixture = *state;
 	struct link_peer *old, *peer;
 
-	shm_start_agent(fixture);
+	shm_start_child(fixture);
 	old = shm_open_memory(fixture);
 	assert_int_equal(shm_send(fixture, old, 1, BYTES), 0);
 	shm_expect(fixture, 1, true);
 	for (unsigned int round = 0; round < 5; round++) {
-		struct agent_report report;
+		struct child_report report;
 
-		agent_kill(&fixture->agent);
-		shm_start_agent(fixture);
+		child_kill(&fixture->child);
+		shm_start_child(fixture);
 		peer = shm_open_memory(fixture);
 		/* Into nothing, until that is full, and then still. */
 		for (uint32_t i = 0; i < 300; i++) {
@@ -39,12 +39,12 @@ static void test_reader_is_killed(void **state)
 		}
 		assert_int_equal(shm_send(fixture, peer, round, BYTES), 0);
 		shm_expect(fixture, round, true);
-		assert_false(agent_report(&fixture->agent, fixture->link, 20, &report));
+		assert_false(child_report(&fixture->child, fixture->link, 20, &report));
 		link_peer_close(old);
 		old = peer;
 	}
 	link_peer_close(old);
-	agent_stop(&fixture->agent);
+	child_stop(&fixture->child);
 }
 
 static bool is_whole(const struct link_batch *batch)
@@ -88,16 +88,16 @@ static unsigned int stream(struct link_fixture *fixture, uint32_t tag, int milli
 static void test_writer_is_killed(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent_order order = shm_order(fixture, 0, 1u << 30, 9000);
+	struct child_order order = shm_order(fixture, 0, 1u << 30, 9000);
 
 	for (unsigned int round = 0; round < 20; round++) {
 		unsigned int count;
 
 		order.tag = round << 20;
-		shm_start_agent(fixture);
-		agent_order(&fixture->agent, &order);
+		shm_start_child(fixture);
+		child_order(&fixture->child, &order);
 		count = stream(fixture, order.tag, 1 + (int)round);
-		agent_kill(&fixture->agent);
+		child_kill(&fixture->child);
 		count += stream(fixture, order.tag + count, 0);
 		assert_true(count > 0);
 	}
@@ -157,7 +157,7 @@ static void use_place(uint8_t *mine, size_t bytes)
 
 static void run_child(struct link_fixture *fixture, struct link_peer *peer)
 {
-	const struct link_channel *channel = fixture->addr->channel[fixture->agent.slot];
+	const struct link_channel *channel = fixture->addr->channel[fixture->child.slot];
 	struct link_batch batch;
 	uint8_t *head = take_place(channel->region, UROCE_ABI_REGION_HEAD_BYTES);
 	uint8_t *ring = take_place(channel->ring_memory, UROCE_ABI_RING_STRIDE);
@@ -192,9 +192,9 @@ static void test_fork(void **state)
 	struct link_peer *peer;
 	pid_t child;
 
-	shm_start_agent(fixture);
+	shm_start_child(fixture);
 	peer = shm_open_memory(fixture);
-	shm_let_agent_in(fixture);
+	shm_let_child_share(fixture);
 	assert_non_null(fixture->addr->region);
 	assert_int_equal(count_regions(), 2);
 	link_fork_await_openers(fixture->link);
@@ -212,7 +212,7 @@ static void test_fork(void **state)
 	assert_int_equal(shm_send(fixture, peer, 6, BYTES), 0);
 	shm_expect(fixture, 6, true);
 	link_peer_close(peer);
-	agent_stop(&fixture->agent);
+	child_stop(&fixture->child);
 }
 
 int main(void)

@@ -13,11 +13,11 @@
 
 static char error[LINK_ERROR_TEXT];
 
-/* Let the agent send bursts through shared memory; what comes to the control socket is left there.
+/* Let the child send bursts through shared memory; what comes to the control socket is left there.
  */
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts)
 {
-	struct agent_order order = shm_order(fixture, tag, bursts, 64);
+	struct child_order order = shm_order(fixture, tag, bursts, 64);
 
 	shm_obey(fixture, &order, NULL, 5000);
 }
@@ -30,7 +30,7 @@ static void test_socket_beside_full_rings(void **state)
 	struct link_batch batch;
 
 	/* The socket has had nothing for long. */
-	shm_let_agent_in(fixture);
+	shm_let_child_share(fixture);
 	for (uint32_t round = 0; round < 5; round++) {
 		uint32_t tag = 0, from_socket = 0;
 
@@ -71,9 +71,9 @@ static void test_doorbell_while_an_address_is_opened(void **state)
 	struct link_fixture *fixture = *state;
 	struct link_addr *addr;
 
-	shm_let_agent_in(fixture);
-	/* So that the agent has to be asked for it. */
-	agent_open_good(&fixture->agent, other4, fixture->link);
+	shm_let_child_share(fixture);
+	/* So that the child has to be asked for it. */
+	child_open_good(&fixture->child, other4, fixture->link);
 	for (unsigned int i = 0; i < 6; i++) {
 		bool asleep = i % 2;
 
@@ -89,7 +89,7 @@ static void test_doorbell_while_an_address_is_opened(void **state)
 	}
 }
 
-/* Until the agent has seen that the ring is broken. */
+/* Until the child has seen that the ring is broken. */
 static void await_give_up(const struct link_channel *channel)
 {
 	for (unsigned int i = 0; i < 2000; i++) {
@@ -140,8 +140,8 @@ static void test_room_for_short_bursts(void **state)
 
 	assert_false(link_peer_is_full(peer));
 	/* Between two reads, not in the middle of one. */
-	agent_share(&fixture->agent, fixture->link, true);
-	kill(fixture->agent.pid, SIGSTOP);
+	child_share(&fixture->child, fixture->link, true);
+	kill(fixture->child.pid, SIGSTOP);
 	while (!link_peer_is_full(peer) && sent < 100)
 		assert_int_equal(shm_send(fixture, peer, sent++, BYTES), 0);
 	assert_uint_in_range(sent, 2, UROCE_ABI_RING_BYTES / BYTES);
@@ -149,10 +149,10 @@ static void test_room_for_short_bursts(void **state)
 	assert_int_equal(shm_send(fixture, peer, sent++, BYTES), 0);
 	assert_int_equal(shm_send(fixture, peer, 999, LINK_MAX_BYTES), -EAGAIN);
 	assert_int_equal(shm_send(fixture, peer, sent++, SHORT), 0);
-	kill(fixture->agent.pid, SIGCONT);
+	kill(fixture->child.pid, SIGCONT);
 	for (uint32_t tag = 0; tag < sent; tag++)
 		shm_expect(fixture, tag, true);
-	/* The agent may not have released the last one yet. */
+	/* The child may not have released the last one yet. */
 	for (unsigned int i = 0; i < 1000 && link_peer_is_full(peer); i++)
 		usleep(1000);
 	assert_false(link_peer_is_full(peer));

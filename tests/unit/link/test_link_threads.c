@@ -81,12 +81,12 @@ static void test_threads(void **state)
 	pthread_t server, sender;
 	uint16_t port = 0xc000;
 	void *complaint;
-	struct agent agent, holder;
+	struct link_child child, holder;
 	unsigned int i;
 
 	(void)state;
-	/* The agent that will have the other address: opening it means asking, each time. */
-	agent_start_good(&holder, 0, other4, NULL);
+	/* The child that will have the other address: opening it means asking, each time. */
+	child_start_good(&holder, 0, other4, NULL);
 	assert_int_equal(open_loopback(&shared, &addr), 0);
 	assert_int_equal(link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer), 0);
 	pthread_create(&server, NULL, serve_control, NULL);
@@ -95,8 +95,8 @@ static void test_threads(void **state)
 		open_and_close(i % 2 ? other4 : loopback6, i);
 		if (i % 20 == 0) {
 			/* Joins while this thread waits for it: the server thread answers. */
-			agent_start_good(&agent, 0, loopback4, NULL);
-			agent_stop(&agent);
+			child_start_good(&child, 0, loopback4, NULL);
+			child_stop(&child);
 		}
 	}
 	stop = true;
@@ -105,13 +105,13 @@ static void test_threads(void **state)
 	assert_null(complaint);
 	link_peer_close(peer);
 	close_loopback(shared, addr);
-	agent_stop(&holder);
+	child_stop(&holder);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_threads, fresh_network),
+		cmocka_unit_test_setup(test_threads, enter_new_netns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,7 +317,7 @@ static void test_nothing_is_left(void **state)
 	for (unsigned int i = 0; i < 100; i++)
 		assert_int_equal(answer_to(fixture, &refused), 0);
 	/* An end is seen when the broker has closed its copy, too. */
-	for (unsigned int i = 0; i < AGENT_PATIENCE_MS && count_descriptors() > before; i++) {
+	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && count_descriptors() > before; i++) {
 		usleep(1000);
 		serve(fixture->link);
 	}

@@ -3,7 +3,7 @@
  * The next hop is met before a queue pair needs it, in a network namespace of the test's own: a
  * thread is the neighbour, which answers the first question, only the second one, or none.
  */
-#include "link_agent.h"
+#include "link_child.h"
 
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "link/neighbour.h"
-#include "own_veth.h"
+#include "veth.h"
 
 #define NEVER 1000
 
@@ -83,11 +83,11 @@ static void begin(unsigned int answers_from)
 	const struct timeval look_again = { .tv_usec = 20000 };
 	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ARP) };
 
-	need_veth();
+	create_veth();
 	ip("address add 192.0.2.1/24 dev urA");
 	ip("link set urA up");
 	ip("link set urB up");
-	assert_true(comes_up("urA"));
+	assert_true(carrier_comes_up("urA"));
 	atomic_store(&neighbour.over, false);
 	neighbour.answers_from = answers_from;
 	neighbour.fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ARP));
@@ -165,10 +165,10 @@ static void is_this_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(answers_at_once, fresh_network),
-		cmocka_unit_test_setup(first_question_is_lost, fresh_network),
-		cmocka_unit_test_setup(is_absent, fresh_network),
-		cmocka_unit_test_setup(is_this_host, fresh_network),
+		cmocka_unit_test_setup(answers_at_once, enter_new_netns),
+		cmocka_unit_test_setup(first_question_is_lost, enter_new_netns),
+		cmocka_unit_test_setup(is_absent, enter_new_netns),
+		cmocka_unit_test_setup(is_this_host, enter_new_netns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * Interfaces, addresses and their changes, seen in a network namespace of the test's own.
  */
-#include "link_agent.h"
+#include "link_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "link/netdev.h"
-#include "own_veth.h"
+#include "veth.h"
 
 static const uint8_t address4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1 };
 static const uint8_t second4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 2 };
@@ -54,7 +54,7 @@ static void test_up_and_down(void **state)
 	struct netdev netdev;
 
 	(void)state;
-	need_veth();
+	create_veth();
 	assert_int_equal(netdev_read("urA", &netdev), 0);
 	assert_false(netdev.up);
 	assert_false(netdev.loopback);
@@ -62,7 +62,7 @@ static void test_up_and_down(void **state)
 	assert_int_equal(netdev_read("urA", &netdev), 0);
 	assert_false(netdev.up);
 	ip("link set urB up");
-	assert_true(comes_up("urA"));
+	assert_true(carrier_comes_up("urA"));
 	ip("link set urA mtu 9000");
 	assert_int_equal(netdev_read("urA", &netdev), 0);
 	assert_int_equal(netdev.mtu, 9000);
@@ -75,7 +75,7 @@ static void test_addresses_in_order(void **state)
 	struct netdev netdev;
 
 	(void)state;
-	need_veth();
+	create_veth();
 	ip("link set urB up");
 	ip("link set urA addrgenmode none");
 	ip("link set urA up");
@@ -107,7 +107,7 @@ static void test_many_addresses(void **state)
 	int i;
 
 	(void)state;
-	need_veth();
+	create_veth();
 	batch = popen("ip -batch -", "we");
 	assert_non_null(batch);
 	for (i = 1; i <= NETDEV_MAX_ADDRESSES + 8; i++)
@@ -139,11 +139,11 @@ static void test_link_local_endpoint(void **state)
 	int i, result = -EAGAIN;
 
 	(void)state;
-	need_veth();
+	create_veth();
 	ip("link set urB up");
 	ip("link set urA addrgenmode none");
 	ip("link set urA up");
-	assert_true(comes_up("urA"));
+	assert_true(carrier_comes_up("urA"));
 	ip("addr add fe80::1/64 dev urA nodad");
 	assert_int_equal(netdev_read("urA", &netdev), 0);
 	assert_int_equal(netdev.address_count, 1);
@@ -188,7 +188,7 @@ static void test_watch(void **state)
 	struct netdev_watch *watch;
 
 	(void)state;
-	need_veth();
+	create_veth();
 	assert_int_equal(netdev_watch_open(&watch), 0);
 	assert_true(fcntl(netdev_watch_fd(watch), F_GETFD) & FD_CLOEXEC);
 	settle(watch);
@@ -214,7 +214,7 @@ static void test_watch_overrun(void **state)
 	int small = 1, i;
 
 	(void)state;
-	need_veth();
+	create_veth();
 	assert_int_equal(netdev_watch_open(&watch), 0);
 	setsockopt(netdev_watch_fd(watch), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	for (i = 0; i < 10; i++)
@@ -226,13 +226,13 @@ static void test_watch_overrun(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_loopback, fresh_network),
-		cmocka_unit_test_setup(test_up_and_down, fresh_network),
-		cmocka_unit_test_setup(test_addresses_in_order, fresh_network),
-		cmocka_unit_test_setup(test_many_addresses, fresh_network),
-		cmocka_unit_test_setup(test_link_local_endpoint, fresh_network),
-		cmocka_unit_test_setup(test_watch, fresh_network),
-		cmocka_unit_test_setup(test_watch_overrun, fresh_network),
+		cmocka_unit_test_setup(test_loopback, enter_new_netns),
+		cmocka_unit_test_setup(test_up_and_down, enter_new_netns),
+		cmocka_unit_test_setup(test_addresses_in_order, enter_new_netns),
+		cmocka_unit_test_setup(test_many_addresses, enter_new_netns),
+		cmocka_unit_test_setup(test_link_local_endpoint, enter_new_netns),
+		cmocka_unit_test_setup(test_watch, enter_new_netns),
+		cmocka_unit_test_setup(test_watch_overrun, enter_new_netns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

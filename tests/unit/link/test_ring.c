@@ -2,7 +2,7 @@
 /*
  * The ring of shared memory: against a queue that knows nothing of memory, and with two threads.
  */
-#include "ring_box.h"
+#include "ring_fixture.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -53,12 +53,12 @@ static void write_pieces(struct ring_fixture *fixture, const struct expected *wa
 {
 	static uint8_t source[LINK_MAX_BYTES];
 	struct iovec pieces[4];
-	unsigned int count = 1 + draw(4), left = wanted->frame.bytes;
+	unsigned int count = 1 + rand_below(4), left = wanted->frame.bytes;
 	uint8_t *at = source;
 
 	memcpy(source, ring_noise + wanted->noise_at, left);
 	for (unsigned int i = 0; i < count; i++) {
-		unsigned int part = i + 1 == count ? left : draw(left + 1);
+		unsigned int part = i + 1 == count ? left : rand_below(left + 1);
 
 		pieces[i] = (struct iovec){ .iov_base = at, .iov_len = part };
 		at += part;
@@ -70,15 +70,15 @@ static void write_pieces(struct ring_fixture *fixture, const struct expected *wa
 
 static unsigned int draw_bytes(void)
 {
-	switch (draw(16)) {
+	switch (rand_below(16)) {
 	case 0:
-		return 1 + draw(LINK_MAX_BYTES);
+		return 1 + rand_below(LINK_MAX_BYTES);
 	case 1:
-		return LINK_MAX_BYTES - draw(2);
+		return LINK_MAX_BYTES - rand_below(2);
 	case 2: /* about where one more unit is needed */
-		return UNIT * (1 + draw(20)) - HEAD + draw(3) - 1;
+		return UNIT * (1 + rand_below(20)) - HEAD + rand_below(3) - 1;
 	default:
-		return 1 + draw(400);
+		return 1 + rand_below(400);
 	}
 }
 
@@ -100,10 +100,10 @@ static void model_write(struct ring_fixture *fixture, unsigned int bytes)
 	unsigned int offset = (unsigned int)(model.written % ROOM);
 	struct expected wanted = {
 		.frame = { .bytes = bytes,
-			   .segment = (uint16_t)draw(65536),
-			   .src_port = (uint16_t)draw(65536),
-			   .reserved = draw(1u << 30) },
-		.noise_at = draw(65536),
+			   .segment = (uint16_t)rand_below(65536),
+			   .src_port = (uint16_t)rand_below(65536),
+			   .reserved = rand_below(1u << 30) },
+		.noise_at = rand_below(65536),
 		.room = room_of(bytes),
 	};
 	bool fits;
@@ -184,7 +184,7 @@ static void check_positions(const struct ring_fixture *fixture)
 /* Either side may reopen the ring: it continues, and unreleased frames are returned again. */
 static void model_reopen(struct ring_fixture *fixture)
 {
-	if (draw(2)) {
+	if (rand_below(2)) {
 		memset(&fixture->writer, 0xa5, sizeof(fixture->writer));
 		link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
 		return;
@@ -202,7 +202,7 @@ static void model_keep_up(struct ring_fixture *fixture)
 			model_next(fixture);
 			model_release(fixture);
 		}
-		model_write(fixture, 1 + draw(800));
+		model_write(fixture, 1 + rand_below(800));
 		check_positions(fixture);
 	}
 }
@@ -216,13 +216,13 @@ static void test_against_a_queue(void **state)
 	reset_model();
 	for (unsigned int i = 0; i < OPERATIONS; i++) {
 		/* Now more is written than read, now the other way round: full and empty. */
-		if (draw(300) == 0)
+		if (rand_below(300) == 0)
 			filling = !filling;
-		if (draw(64) == 0)
+		if (rand_below(64) == 0)
 			model_reopen(fixture);
-		if (draw(2000) == 0)
+		if (rand_below(2000) == 0)
 			model_keep_up(fixture);
-		if (draw(10) < (filling ? 7u : 3u))
+		if (rand_below(10) < (filling ? 7u : 3u))
 			model_write(fixture, draw_bytes());
 		else if (model.given)
 			model_release(fixture);

@@ -3,7 +3,7 @@
  * The ring of shared memory against a side that does not keep to the format: it is found broken,
  * and nothing outside of it is touched.
  */
-#include "ring_box.h"
+#include "ring_fixture.h"
 
 #include <string.h>
 

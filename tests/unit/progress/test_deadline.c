@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "draw.h"
+#include "rand.h"
 #include "progress/deadline.h"
 
 enum {
@@ -60,12 +60,12 @@ static void test_against_list(void **state)
 	uint64_t now = 0;
 
 	for (int step = 0; step < STEPS; step++) {
-		uint32_t i = draw(QPS);
-		uint64_t when = now + draw(1000);
+		uint32_t i = rand_below(QPS);
+		uint64_t when = now + rand_below(1000);
 		bool sooner = when < model[i], first;
 		struct progress_qp *qp;
 
-		switch (draw(4)) {
+		switch (rand_below(4)) {
 		case 0:
 		case 1:
 			if (sooner)
@@ -78,7 +78,7 @@ static void test_against_list(void **state)
 			model[i] = ENG_NEVER;
 			break;
 		default:
-			now += draw(20);
+			now += rand_below(20);
 			qp = deadline_pop(heap, now);
 			if (!qp) {
 				assert_true(model_earliest() > now);

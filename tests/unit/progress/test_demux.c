@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "demux_peer.h"
-#include "link_agent.h"
+#include "link_child.h"
 #include "progress/demux.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -378,5 +378,5 @@ int main(void)
 						close_demux),
 	};
 
-	return cmocka_run_group_tests(tests, fresh_network, NULL);
+	return cmocka_run_group_tests(tests, enter_new_netns, NULL);
 }

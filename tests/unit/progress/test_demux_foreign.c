@@ -10,7 +10,7 @@
 
 #include "demux_peer.h"
 #include "foreign_stack.h"
-#include "link_agent.h"
+#include "link_child.h"
 #include "wire/packet.h"
 
 enum {
@@ -200,5 +200,5 @@ int main(void)
 		cmocka_unit_test(test_damage),
 	};
 
-	return cmocka_run_group_tests(tests, fresh_network, NULL);
+	return cmocka_run_group_tests(tests, enter_new_netns, NULL);
 }

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 #include "progress/instance.h"
 #include "progress/turn.h"
 
@@ -496,5 +496,5 @@ int main(void)
 		cmocka_unit_test(test_loss_in_a_full_window),
 	};
 
-	return cmocka_run_group_tests(tests, fresh_network, NULL);
+	return cmocka_run_group_tests(tests, enter_new_netns, NULL);
 }

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 #include "progress/datagram.h"
 #include "progress/instance.h"
 
@@ -163,9 +163,9 @@ static void a_quiet_address_is_read_rarely(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(idle_turns_cost_the_same, fresh_network),
-		cmocka_unit_test_setup(what_comes_is_received, fresh_network),
-		cmocka_unit_test_setup(a_quiet_address_is_read_rarely, fresh_network),
+		cmocka_unit_test_setup(idle_turns_cost_the_same, enter_new_netns),
+		cmocka_unit_test_setup(what_comes_is_received, enter_new_netns),
+		cmocka_unit_test_setup(a_quiet_address_is_read_rarely, enter_new_netns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 
 enum {
 	MESSAGES = 500,
@@ -196,5 +196,5 @@ int main(void)
 
 	if (SKIPPED)
 		return SKIPPED;
-	return cmocka_run_group_tests(tests, fresh_network, NULL);
+	return cmocka_run_group_tests(tests, enter_new_netns, NULL);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 
 enum {
 	/* More than there are buffers on any machine. */
@@ -155,5 +155,5 @@ int main(void)
 		cmocka_unit_test(test_no_allocation),
 	};
 
-	return cmocka_run_group_tests(tests, fresh_network, NULL);
+	return cmocka_run_group_tests(tests, enter_new_netns, NULL);
 }

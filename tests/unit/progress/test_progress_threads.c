@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 
 enum {
 	THREADS = 4,
@@ -166,5 +166,5 @@ int main(void)
 		cmocka_unit_test(test_poster_and_poller),
 	};
 
-	return cmocka_run_group_tests(tests, fresh_network, NULL);
+	return cmocka_run_group_tests(tests, enter_new_netns, NULL);
 }

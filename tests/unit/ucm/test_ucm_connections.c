@@ -9,22 +9,22 @@
 #include <errno.h>
 #include <string.h>
 
-#include "box.h"
+#include "ucm_fixture.h"
 
 /* Events of a connection that is requested, accepted, used and closed, field by field. */
 static void whole_connection(void **state)
 {
 	const uint8_t zeros[200] = { 0 };
 	struct rdma_ucm_event_resp event;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
-	assert_int_equal(connect_id(box.client, box.active, "hello", 5), 0);
-	assert_int_equal(connect_id(box.client, box.active, "hello", 5), EINVAL);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(fixture.client, fixture.active, "hello", 5), 0);
+	assert_int_equal(connect_id(fixture.client, fixture.active, "hello", 5), EINVAL);
 	world_deliver();
-	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(get_event(fixture.server, &event), 0);
 	assert_int_equal(event.event, CONNECT_REQUEST);
 	assert_int_equal(event.uid, LISTENER_UID);
 	assert_int_equal(event.status, 0);
@@ -34,50 +34,51 @@ static void whole_connection(void **state)
 	/* Each side's own view: what the peer initiates, this side responds to. */
 	assert_int_equal(event.param.conn.responder_resources, 2);
 	assert_int_equal(event.param.conn.initiator_depth, 3);
-	assert_int_equal(event.param.conn.qp_num, qpn_of(box.active));
+	assert_int_equal(event.param.conn.qp_num, qpn_of(fixture.active));
 	assert_int_equal(event.param.conn.retry_count, 6);
 	assert_int_equal(event.param.conn.rnr_retry_count, 5);
 	/* rule C19 test: the bit shows that this queue pair reports credits. */
 	assert_int_equal(event.param.conn.flow_control, 1);
-	box.passive = event.id;
+	fixture.passive = event.id;
 
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "welcome", 7), 0);
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "welcome", 7), EINVAL);
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, "welcome", 7), 0);
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, "welcome", 7),
+			 EINVAL);
 	world_lose();
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 
-	open_box(&box, RDMA_PS_TCP, 3);
-	ask(&box, "10.0.0.1");
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "welcome", 7), 0);
-	expect_no_event(box.client);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	request_connection(&fixture, "10.0.0.1");
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, "welcome", 7), 0);
+	expect_no_event(fixture.client);
 	world_deliver();
-	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, &event);
+	expect_event(fixture.client, CONNECT_RESPONSE, 0, fixture.active, &event);
 	assert_int_equal(event.uid, CLIENT_UID);
 	assert_int_equal(event.param.conn.private_data_len, 196);
 	assert_memory_equal(event.param.conn.private_data, "welcome", 7);
 	assert_memory_equal(event.param.conn.private_data + 7, zeros, 189);
-	assert_int_equal(event.param.conn.qp_num, qpn_of(box.passive));
+	assert_int_equal(event.param.conn.qp_num, qpn_of(fixture.passive));
 	assert_int_equal(event.param.conn.flow_control, 1);
-	expect_no_event(box.server);
-	assert_int_equal(establish_id(box.client, box.active), 0);
+	expect_no_event(fixture.server);
+	assert_int_equal(establish_id(fixture.client, fixture.active), 0);
 	world_deliver();
-	expect_event(box.server, ESTABLISHED, 0, box.passive, &event);
+	expect_event(fixture.server, ESTABLISHED, 0, fixture.passive, &event);
 	assert_int_equal(event.uid, SERVER_UID);
-	assert_int_equal(notify_id(box.server, box.passive, 4), EISCONN);
+	assert_int_equal(notify_id(fixture.server, fixture.passive, 4), EISCONN);
 
-	assert_int_equal(disconnect_id(box.client, box.active), 0);
+	assert_int_equal(disconnect_id(fixture.client, fixture.active), 0);
 	world_deliver();
-	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);
-	assert_int_equal(disconnect_id(box.server, box.passive), 0);
+	expect_event(fixture.server, DISCONNECTED, 0, fixture.passive, NULL);
+	assert_int_equal(disconnect_id(fixture.server, fixture.passive), 0);
 	world_deliver();
-	expect_event(box.client, DISCONNECTED, 0, box.active, NULL);
-	assert_int_equal(disconnect_id(box.client, box.active), 0);
+	expect_event(fixture.client, DISCONNECTED, 0, fixture.active, NULL);
+	assert_int_equal(disconnect_id(fixture.client, fixture.active), 0);
 	world_pass(3 * SECOND);
-	expect_event(box.client, TIMEWAIT_EXIT, 0, box.active, NULL);
-	expect_event(box.server, TIMEWAIT_EXIT, 0, box.passive, NULL);
-	expect_no_event(box.client);
-	expect_no_event(box.server);
-	close_box(&box);
+	expect_event(fixture.client, TIMEWAIT_EXIT, 0, fixture.active, NULL);
+	expect_event(fixture.server, TIMEWAIT_EXIT, 0, fixture.passive, NULL);
+	expect_no_event(fixture.client);
+	expect_no_event(fixture.server);
+	ucm_fixture_close(&fixture);
 }
 
 /* Attributes of both queue pairs fit each other. */
@@ -85,26 +86,26 @@ static void queue_pair_attributes(void **state)
 {
 	struct ib_uverbs_qp_attr active, passive;
 	const uint8_t timeout = 21;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	assert_int_equal(init_qp_attr_id(box.server, box.listener, 1, &active), EINVAL);
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
-	assert_int_equal(init_qp_attr_id(box.client, box.active, 1, &active), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	assert_int_equal(init_qp_attr_id(fixture.server, fixture.listener, 1, &active), EINVAL);
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 1, &active), 0);
 	assert_int_equal(active.qp_attr_mask, 1 | 1 << 3 | 1 << 4 | 1 << 5);
 	assert_int_equal(active.qp_access_flags, 0);
-	assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &active), EINVAL);
-	assert_int_equal(init_qp_attr_id(box.client, box.active, 7, &active), EINVAL);
-	assert_int_equal(option_id(box.client, box.active, 0, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
-				   sizeof(timeout)),
+	assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 2, &active), EINVAL);
+	assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 7, &active), EINVAL);
+	assert_int_equal(option_id(fixture.client, fixture.active, 0, RDMA_OPTION_ID_ACK_TIMEOUT,
+				   &timeout, sizeof(timeout)),
 			 0);
-	assert_int_equal(destroy_id(box.client, box.active, NULL), 0);
-	establish(&box);
-	assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &active), 0);
-	assert_int_equal(init_qp_attr_id(box.server, box.passive, 2, &passive), 0);
-	assert_int_equal(active.dest_qp_num, qpn_of(box.passive));
-	assert_int_equal(passive.dest_qp_num, qpn_of(box.active));
+	assert_int_equal(destroy_id(fixture.client, fixture.active, NULL), 0);
+	establish_connection(&fixture);
+	assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 2, &active), 0);
+	assert_int_equal(init_qp_attr_id(fixture.server, fixture.passive, 2, &passive), 0);
+	assert_int_equal(active.dest_qp_num, qpn_of(fixture.passive));
+	assert_int_equal(passive.dest_qp_num, qpn_of(fixture.active));
 	assert_int_equal(active.ah_attr.is_global, 1);
 	assert_int_equal(active.ah_attr.grh.dgid[15], 1);
 	assert_int_equal(active.path_mtu, 5);
@@ -112,14 +113,16 @@ static void queue_pair_attributes(void **state)
 	{
 		struct ib_uverbs_qp_attr active_rts, passive_rts;
 
-		assert_int_equal(init_qp_attr_id(box.client, box.active, 3, &active_rts), 0);
-		assert_int_equal(init_qp_attr_id(box.server, box.passive, 3, &passive_rts), 0);
+		assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 3, &active_rts),
+				 0);
+		assert_int_equal(init_qp_attr_id(fixture.server, fixture.passive, 3, &passive_rts),
+				 0);
 		assert_int_equal(active.rq_psn, passive_rts.sq_psn);
 		assert_int_equal(passive.rq_psn, active_rts.sq_psn);
 		assert_int_equal(active_rts.rnr_retry, 5);
 		assert_int_equal(passive_rts.retry_cnt, 6);
 	}
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 /* The peer that is to give up after some RNR NAKs is given as much time for them as by the kernel,
@@ -131,18 +134,18 @@ static void rnr_timers(void **state)
 	} cases[] = { { 0, 0 }, { 1, 0 }, { 6, 0 }, { 7, 12 } };
 	struct ib_uverbs_qp_attr active, passive;
 	const uint8_t usual = said_rnr_retry;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		said_rnr_retry = cases[i].retry;
-		open_box(&box, RDMA_PS_TCP, 3);
-		establish(&box);
-		assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &active), 0);
-		assert_int_equal(init_qp_attr_id(box.server, box.passive, 2, &passive), 0);
+		ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+		establish_connection(&fixture);
+		assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 2, &active), 0);
+		assert_int_equal(init_qp_attr_id(fixture.server, fixture.passive, 2, &passive), 0);
 		assert_int_equal(active.min_rnr_timer, cases[i].timer);
 		assert_int_equal(passive.min_rnr_timer, cases[i].timer);
-		close_box(&box);
+		ucm_fixture_close(&fixture);
 	}
 	said_rnr_retry = usual;
 }
@@ -151,32 +154,32 @@ static void rnr_timers(void **state)
 static void refusals(void **state)
 {
 	struct rdma_ucm_event_resp event;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	ask(&box, "127.0.0.1");
-	assert_int_equal(reject_id(box.server, box.passive, 29, NULL, 0), EINVAL);
-	assert_int_equal(reject_id(box.server, box.passive, 0, "no", 2), 0);
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), EINVAL);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	request_connection(&fixture, "127.0.0.1");
+	assert_int_equal(reject_id(fixture.server, fixture.passive, 29, NULL, 0), EINVAL);
+	assert_int_equal(reject_id(fixture.server, fixture.passive, 0, "no", 2), 0);
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, NULL, 0), EINVAL);
 	world_deliver();
-	expect_event(box.client, REJECTED, 28, box.active, &event);
+	expect_event(fixture.client, REJECTED, 28, fixture.active, &event);
 	assert_int_equal(event.param.conn.private_data_len, 148);
 	assert_memory_equal(event.param.conn.private_data, "no\0", 3);
-	assert_int_equal(disconnect_id(box.client, box.active), 0);
+	assert_int_equal(disconnect_id(fixture.client, fixture.active), 0);
 
 	/* There is no listener at that port. */
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
-	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
+	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 	world_deliver();
 	/* There may be one soon: it is asked for 155 ms. */
-	expect_no_event(box.client);
+	expect_no_event(fixture.client);
 	for (int i = 0; i < 16; i++) {
 		world_pass(SECOND / 100);
 		world_deliver();
 	}
-	expect_event(box.client, REJECTED, 8, box.active, NULL);
-	close_box(&box);
+	expect_event(fixture.client, REJECTED, 8, fixture.active, NULL);
+	ucm_fixture_close(&fixture);
 }
 
 /* The server starts to listen after the request, and neither side gets an event of that. */
@@ -184,27 +187,27 @@ static void listens_late(void **state)
 {
 	struct rdma_ucm_event_resp event;
 	uint32_t late;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
-	assert_int_equal(connect_id(box.client, box.active, "hello", 5), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
+	assert_int_equal(connect_id(fixture.client, fixture.active, "hello", 5), 0);
 	world_deliver();
 	world_pass(SECOND / 50);
 	world_deliver();
-	assert_int_equal(create_id(box.server, RDMA_PS_TCP, LISTENER_UID, &late), 0);
-	assert_int_equal(bind_id(box.server, late, NULL, PORT + 1), 0);
-	assert_int_equal(listen_id(box.server, late, 1), 0);
+	assert_int_equal(create_id(fixture.server, RDMA_PS_TCP, LISTENER_UID, &late), 0);
+	assert_int_equal(bind_id(fixture.server, late, NULL, PORT + 1), 0);
+	assert_int_equal(listen_id(fixture.server, late, 1), 0);
 	world_pass(SECOND / 20);
 	world_deliver();
-	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(get_event(fixture.server, &event), 0);
 	assert_int_equal(event.event, CONNECT_REQUEST);
 	assert_memory_equal(event.param.conn.private_data, "hello\0", 6);
-	assert_int_equal(accept_id(box.server, event.id, SERVER_UID, NULL, 0), 0);
+	assert_int_equal(accept_id(fixture.server, event.id, SERVER_UID, NULL, 0), 0);
 	world_deliver();
-	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
-	close_box(&box);
+	expect_event(fixture.client, CONNECT_RESPONSE, 0, fixture.active, NULL);
+	ucm_fixture_close(&fixture);
 }
 
 /* The backlog limits the number of unread requests; the next one is rejected at once. */
@@ -212,141 +215,141 @@ static void backlog(void **state)
 {
 	struct rdma_ucm_event_resp event;
 	uint32_t ids[4];
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 2);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 2);
 	for (int i = 0; i < 4; i++) {
-		ids[i] = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
-		assert_int_equal(connect_id(box.client, ids[i], NULL, 0), 0);
+		ids[i] = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+		assert_int_equal(connect_id(fixture.client, ids[i], NULL, 0), 0);
 		world_deliver();
 		/* Read, it waits no more, accepted or not. */
 		if (i == 0)
-			assert_int_equal(get_event(box.server, &event), 0);
+			assert_int_equal(get_event(fixture.server, &event), 0);
 	}
-	expect_event(box.client, REJECTED, 3, ids[3], NULL);
-	assert_int_equal(get_event(box.server, &event), 0);
-	assert_int_equal(get_event(box.server, &event), 0);
-	expect_no_event(box.server);
-	close_box(&box);
+	expect_event(fixture.client, REJECTED, 3, ids[3], NULL);
+	assert_int_equal(get_event(fixture.server, &event), 0);
+	assert_int_equal(get_event(fixture.server, &event), 0);
+	expect_no_event(fixture.server);
+	ucm_fixture_close(&fixture);
 }
 
 /* Unread requests end with their listener, and count as never reported. */
 static void listener_goes(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t reported;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	ask(&box, "10.0.0.1");
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
-	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	request_connection(&fixture, "10.0.0.1");
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 	world_deliver();
-	assert_int_equal(destroy_id(box.server, box.listener, &reported), 0);
+	assert_int_equal(destroy_id(fixture.server, fixture.listener, &reported), 0);
 	assert_int_equal(reported, 1);
-	expect_no_event(box.server);
+	expect_no_event(fixture.server);
 	world_deliver();
-	expect_event(box.client, REJECTED, 28, box.active, NULL);
-	close_box(&box);
+	expect_event(fixture.client, REJECTED, 28, fixture.active, NULL);
+	ucm_fixture_close(&fixture);
 }
 
 /* An id that the program has not accepted raises no event; accepting it returns its state. */
 static void given_up_before_it_was_accepted(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	ask(&box, "10.0.0.1");
-	assert_int_equal(destroy_id(box.client, box.active, NULL), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	request_connection(&fixture, "10.0.0.1");
+	assert_int_equal(destroy_id(fixture.client, fixture.active, NULL), 0);
 	world_deliver();
-	expect_no_event(box.server);
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), EINVAL);
-	close_box(&box);
+	expect_no_event(fixture.server);
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, NULL, 0), EINVAL);
+	ucm_fixture_close(&fixture);
 }
 
 /* Closing a channel sends a DREQ or REJ for each of its ids. */
 static void channel_goes(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	establish(&box);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	establish_connection(&fixture);
 	/* One for each end, to be sent if the process is killed. */
 	assert_int_equal(world_last_messages(), 2);
-	world_close(box.client);
+	world_close(fixture.client);
 	world_deliver();
-	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);
-	box.client = open_channel();
-	close_box(&box);
+	expect_event(fixture.server, DISCONNECTED, 0, fixture.passive, NULL);
+	fixture.client = open_channel();
+	ucm_fixture_close(&fixture);
 }
 
 /* Nothing answers: the kernel's status, and not its 98 seconds. */
 static void unreachable(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
-	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 	for (int i = 0; i < 75; i++) {
 		world_lose();
 		world_pass(SECOND);
 	}
-	expect_event(box.client, UNREACHABLE, -ETIMEDOUT, box.active, NULL);
-	close_box(&box);
+	expect_event(fixture.client, UNREACHABLE, -ETIMEDOUT, fixture.active, NULL);
+	ucm_fixture_close(&fixture);
 }
 
 /* Events move with their id, and their number is returned. */
 static void migration(void **state)
 {
 	struct rdma_ucm_event_resp event;
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t reported;
 	int other;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
 	other = open_channel();
-	assert_int_equal(migrate_id(other, 9999, box.listener, NULL), ENOENT);
-	assert_int_equal(migrate_id(other, 0, box.listener, NULL), EINVAL);
-	assert_int_equal(migrate_id(other, box.client, box.listener, NULL), EINVAL);
-	ask(&box, "10.0.0.1");
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
-	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	assert_int_equal(migrate_id(other, 9999, fixture.listener, NULL), ENOENT);
+	assert_int_equal(migrate_id(other, 0, fixture.listener, NULL), EINVAL);
+	assert_int_equal(migrate_id(other, fixture.client, fixture.listener, NULL), EINVAL);
+	request_connection(&fixture, "10.0.0.1");
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 	world_deliver();
-	assert_int_equal(migrate_id(other, box.server, box.listener, &reported), 0);
+	assert_int_equal(migrate_id(other, fixture.server, fixture.listener, &reported), 0);
 	assert_int_equal(reported, 1);
-	expect_no_event(box.server);
+	expect_no_event(fixture.server);
 	assert_int_equal(get_event(other, &event), 0);
 	assert_int_equal(event.event, CONNECT_REQUEST);
 	assert_int_equal(accept_id(other, event.id, SERVER_UID, NULL, 0), 0);
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), 0);
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, NULL, 0), 0);
 	world_close(other);
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 /* The RTU is lost, but the program has seen the first packet. */
 static void rtu_is_lost(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	ask(&box, "10.0.0.1");
-	assert_int_equal(notify_id(box.server, box.passive, 4), EINVAL);
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	request_connection(&fixture, "10.0.0.1");
+	assert_int_equal(notify_id(fixture.server, fixture.passive, 4), EINVAL);
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, NULL, 0), 0);
 	world_deliver();
-	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
-	assert_int_equal(establish_id(box.client, box.active), 0);
+	expect_event(fixture.client, CONNECT_RESPONSE, 0, fixture.active, NULL);
+	assert_int_equal(establish_id(fixture.client, fixture.active), 0);
 	assert_int_equal(world_lose(), 1);
-	assert_int_equal(notify_id(box.server, box.passive, 5), EINVAL);
-	assert_int_equal(notify_id(box.server, box.passive, 4), 0);
-	expect_event(box.server, ESTABLISHED, 0, box.passive, NULL);
-	close_box(&box);
+	assert_int_equal(notify_id(fixture.server, fixture.passive, 5), EINVAL);
+	assert_int_equal(notify_id(fixture.server, fixture.passive, 4), 0);
+	expect_event(fixture.server, ESTABLISHED, 0, fixture.passive, NULL);
+	ucm_fixture_close(&fixture);
 }
 
 /*
@@ -355,49 +358,49 @@ static void rtu_is_lost(void **state)
  */
 static void first_request_establishes(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	ask(&box, "10.0.0.1");
-	world_first_request(qpn_of(box.passive));
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	request_connection(&fixture, "10.0.0.1");
+	world_first_request(qpn_of(fixture.passive));
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, NULL, 0), 0);
 	world_deliver();
-	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
-	world_first_request(qpn_of(box.active));
-	expect_no_event(box.client);
-	assert_int_equal(establish_id(box.client, box.active), 0);
+	expect_event(fixture.client, CONNECT_RESPONSE, 0, fixture.active, NULL);
+	world_first_request(qpn_of(fixture.active));
+	expect_no_event(fixture.client);
+	assert_int_equal(establish_id(fixture.client, fixture.active), 0);
 	assert_int_equal(world_lose(), 1);
-	expect_no_event(box.server);
-	world_first_request(qpn_of(box.passive));
-	expect_event(box.server, ESTABLISHED, 0, box.passive, NULL);
-	world_first_request(qpn_of(box.passive));
-	world_first_request(qpn_of(box.active));
-	expect_no_event(box.server);
-	expect_no_event(box.client);
+	expect_no_event(fixture.server);
+	world_first_request(qpn_of(fixture.passive));
+	expect_event(fixture.server, ESTABLISHED, 0, fixture.passive, NULL);
+	world_first_request(qpn_of(fixture.passive));
+	world_first_request(qpn_of(fixture.active));
+	expect_no_event(fixture.server);
+	expect_no_event(fixture.client);
 	/* A message that expects no response is not repeated. */
 	world_pass(20 * SECOND);
 	assert_int_equal(world_deliver(), 0);
-	assert_int_equal(disconnect_id(box.client, box.active), 0);
+	assert_int_equal(disconnect_id(fixture.client, fixture.active), 0);
 	world_deliver();
-	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);
-	close_box(&box);
+	expect_event(fixture.server, DISCONNECTED, 0, fixture.passive, NULL);
+	ucm_fixture_close(&fixture);
 }
 
 /* A side that promises credits and hides them is found out once for each connection. */
 static void broken_words(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	establish(&box);
-	assert_false(world_credits_hidden(qpn_of(box.passive) + 1000));
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	establish_connection(&fixture);
+	assert_false(world_credits_hidden(qpn_of(fixture.passive) + 1000));
 	/* rule C19 test */
-	assert_true(world_credits_hidden(qpn_of(box.passive)));
-	assert_false(world_credits_hidden(qpn_of(box.passive)));
-	assert_true(world_credits_hidden(qpn_of(box.active)));
-	close_box(&box);
+	assert_true(world_credits_hidden(qpn_of(fixture.passive)));
+	assert_false(world_credits_hidden(qpn_of(fixture.passive)));
+	assert_true(world_credits_hidden(qpn_of(fixture.active)));
+	ucm_fixture_close(&fixture);
 }
 
 /* Datagrams: the answer is an address handle, a number and a key; there is no disconnecting. */
@@ -405,41 +408,41 @@ static void datagrams(void **state)
 {
 	struct rdma_ucm_event_resp event;
 	struct ib_uverbs_qp_attr attr;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_UDP, 9);
-	box.active = begin(&box, RDMA_PS_UDP, "10.0.0.1", PORT);
-	assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &attr), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_UDP, 9);
+	fixture.active = prepare_client(&fixture, RDMA_PS_UDP, "10.0.0.1", PORT);
+	assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 2, &attr), 0);
 	assert_int_equal(attr.qkey, 0x01234567);
-	assert_int_equal(connect_id(box.client, box.active, "hello", 5), 0);
+	assert_int_equal(connect_id(fixture.client, fixture.active, "hello", 5), 0);
 	world_deliver();
-	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(get_event(fixture.server, &event), 0);
 	assert_int_equal(event.event, CONNECT_REQUEST);
 	assert_int_equal(event.param.ud.private_data_len, 180);
 	assert_memory_equal(event.param.ud.private_data, "hello\0", 6);
 	assert_int_equal(event.param.ud.qp_num, 0);
-	box.passive = event.id;
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "yes", 3), 0);
+	fixture.passive = event.id;
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, "yes", 3), 0);
 	world_deliver();
-	expect_event(box.client, ESTABLISHED, 0, box.active, &event);
+	expect_event(fixture.client, ESTABLISHED, 0, fixture.active, &event);
 	assert_int_equal(event.param.ud.private_data_len, 136);
 	assert_memory_equal(event.param.ud.private_data, "yes\0", 4);
-	assert_int_equal(event.param.ud.qp_num, qpn_of(box.passive));
+	assert_int_equal(event.param.ud.qp_num, qpn_of(fixture.passive));
 	assert_int_equal(event.param.ud.qkey, 0x01234567);
 	assert_int_equal(event.param.ud.ah_attr.grh.dgid[12], 10);
-	expect_no_event(box.server);
-	assert_int_equal(disconnect_id(box.server, box.passive), 0);
+	expect_no_event(fixture.server);
+	assert_int_equal(disconnect_id(fixture.server, fixture.passive), 0);
 
-	box.active = begin(&box, RDMA_PS_UDP, "10.0.0.1", PORT);
-	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	fixture.active = prepare_client(&fixture, RDMA_PS_UDP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 	world_deliver();
-	assert_int_equal(get_event(box.server, &event), 0);
-	assert_int_equal(reject_id(box.server, event.id, 0, "no", 2), 0);
+	assert_int_equal(get_event(fixture.server, &event), 0);
+	assert_int_equal(reject_id(fixture.server, event.id, 0, "no", 2), 0);
 	world_deliver();
-	expect_event(box.client, UNREACHABLE, 2, box.active, &event);
+	expect_event(fixture.client, UNREACHABLE, 2, fixture.active, &event);
 	assert_memory_equal(event.param.ud.private_data, "no\0", 3);
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 /* A group has a number of its own, and its events count for it and for its id. */
@@ -447,32 +450,34 @@ static void groups(void **state)
 {
 	struct rdma_ucm_event_resp event;
 	uint32_t group, second, reported;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_UDP, 9);
-	assert_int_equal(create_id(box.client, RDMA_PS_UDP, CLIENT_UID, &box.active), 0);
-	assert_int_equal(bind_id(box.client, box.active, "10.0.0.1", 0), 0);
-	assert_int_equal(join_id(box.client, box.active, 7, "224.1.2.3", 0, &group), 0);
-	assert_int_equal(join_id(box.client, box.active, 8, "224.1.2.4", 1, &second), 0);
-	assert_int_equal(join_id(box.client, box.active, 9, "224.1.2.4", 2, &reported), EINVAL);
-	assert_int_equal(join_id(box.client, box.active, 9, "10.0.0.1", 0, &reported), EINVAL);
-	expect_event(box.client, MULTICAST_JOIN, 0, group, &event);
+	ucm_fixture_open(&fixture, RDMA_PS_UDP, 9);
+	assert_int_equal(create_id(fixture.client, RDMA_PS_UDP, CLIENT_UID, &fixture.active), 0);
+	assert_int_equal(bind_id(fixture.client, fixture.active, "10.0.0.1", 0), 0);
+	assert_int_equal(join_id(fixture.client, fixture.active, 7, "224.1.2.3", 0, &group), 0);
+	assert_int_equal(join_id(fixture.client, fixture.active, 8, "224.1.2.4", 1, &second), 0);
+	assert_int_equal(join_id(fixture.client, fixture.active, 9, "224.1.2.4", 2, &reported),
+			 EINVAL);
+	assert_int_equal(join_id(fixture.client, fixture.active, 9, "10.0.0.1", 0, &reported),
+			 EINVAL);
+	expect_event(fixture.client, MULTICAST_JOIN, 0, group, &event);
 	assert_int_equal(event.uid, 7);
 	assert_int_equal(event.param.ud.qp_num, 0xffffff);
 	assert_int_equal(event.param.ud.qkey, 0x01234567);
 	assert_int_equal(event.param.ud.ah_attr.grh.dgid[12], 224);
-	assert_int_equal(leave_group(box.server, group, &reported), EINVAL);
-	assert_int_equal(leave_group(box.client, group, &reported), 0);
+	assert_int_equal(leave_group(fixture.server, group, &reported), EINVAL);
+	assert_int_equal(leave_group(fixture.client, group, &reported), 0);
 	assert_int_equal(reported, 1);
-	assert_int_equal(leave_group(box.client, group, &reported), ENOENT);
+	assert_int_equal(leave_group(fixture.client, group, &reported), ENOENT);
 	/* The other one's event was never read. */
-	assert_int_equal(leave_group(box.client, second, &reported), 0);
+	assert_int_equal(leave_group(fixture.client, second, &reported), 0);
 	assert_int_equal(reported, 0);
-	expect_no_event(box.client);
-	assert_int_equal(destroy_id(box.client, box.active, &reported), 0);
+	expect_no_event(fixture.client);
+	assert_int_equal(destroy_id(fixture.client, fixture.active, &reported), 0);
 	assert_int_equal(reported, 1);
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 int main(void)

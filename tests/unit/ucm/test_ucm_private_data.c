@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "box.h"
+#include "ucm_fixture.h"
 
 struct asker {
 	bool ib; /* addresses of AF_IB, which need no header in the private data */

@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "box.h"
+#include "ucm_fixture.h"
 #include "memory.h"
 #include "ucm/manager.h"
 
@@ -19,29 +19,29 @@ static void path_mtu(void **state)
 {
 	struct ib_uverbs_qp_attr active, passive;
 	struct rdma_ucm_event_resp event;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
 	world_set_mtu(3);
-	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 	assert_int_equal(world_deliver(), 2);
-	expect_no_event(box.server);
-	expect_no_event(box.client);
+	expect_no_event(fixture.server);
+	expect_no_event(fixture.client);
 	world_pass(SECOND / 100);
 	world_deliver();
-	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(get_event(fixture.server, &event), 0);
 	assert_int_equal(event.event, CONNECT_REQUEST);
-	assert_int_equal(accept_id(box.server, event.id, SERVER_UID, NULL, 0), 0);
+	assert_int_equal(accept_id(fixture.server, event.id, SERVER_UID, NULL, 0), 0);
 	world_deliver();
-	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
-	assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &active), 0);
-	assert_int_equal(init_qp_attr_id(box.server, event.id, 2, &passive), 0);
+	expect_event(fixture.client, CONNECT_RESPONSE, 0, fixture.active, NULL);
+	assert_int_equal(init_qp_attr_id(fixture.client, fixture.active, 2, &active), 0);
+	assert_int_equal(init_qp_attr_id(fixture.server, event.id, 2, &passive), 0);
 	assert_int_equal(active.path_mtu, 3);
 	assert_int_equal(passive.path_mtu, 3);
 	world_set_mtu(5);
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 /* Whatever there is no memory for when a request comes: it is refused, and nothing is left of it.
@@ -50,28 +50,28 @@ static void no_memory(void **state)
 {
 	struct rdma_ucm_event_resp event;
 	unsigned int refused = 0;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
 	do {
-		box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
-		assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+		fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+		assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 		fail_allocation(++refused);
 		world_deliver_one();
 		fail_allocation(0);
 		world_deliver();
-		if (get_event(box.server, &event) == 0)
+		if (get_event(fixture.server, &event) == 0)
 			break;
-		expect_event(box.client, REJECTED, 3, box.active, NULL);
-		assert_int_equal(destroy_id(box.client, box.active, NULL), 0);
+		expect_event(fixture.client, REJECTED, 3, fixture.active, NULL);
+		assert_int_equal(destroy_id(fixture.client, fixture.active, NULL), 0);
 		world_pass(10 * SECOND);
 		assert_int_equal(world_connections(), 0);
 	} while (refused < 20);
 	/* The id, the connection, the event. */
 	assert_int_equal(refused, 4);
 	assert_int_equal(event.event, CONNECT_REQUEST);
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 /* The shortest of some tries of a thousand changes of time, in nanoseconds. */
@@ -96,11 +96,11 @@ static uint64_t time_of_changes(void)
 	return shortest;
 }
 
-static void connect_many(struct box *box, unsigned int number)
+static void connect_many(struct ucm_fixture *fixture, unsigned int number)
 {
 	for (unsigned int i = 0; i < number; i++) {
-		box->active = begin(box, RDMA_PS_TCP, "10.0.0.1", PORT);
-		assert_int_equal(connect_id(box->client, box->active, NULL, 0), 0);
+		fixture->active = prepare_client(fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+		assert_int_equal(connect_id(fixture->client, fixture->active, NULL, 0), 0);
 		world_lose();
 	}
 }
@@ -108,16 +108,16 @@ static void connect_many(struct box *box, unsigned int number)
 /* Requests that are under way, which few have to be made again of, cost the others nothing. */
 static void many_under_way(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint64_t few;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	connect_many(&box, 4);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	connect_many(&fixture, 4);
 	few = time_of_changes();
-	connect_many(&box, 4000);
+	connect_many(&fixture, 4000);
 	assert_uint_in_range(time_of_changes(), 0, 20 * few);
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 /* Whatever becomes of some requests that wait, the others are made in time. */
@@ -127,17 +127,17 @@ static void waiting_ones_go(void **state)
 	struct rdma_ucm_event_resp event;
 	uint32_t ids[ASKERS];
 	unsigned int alive = 0;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
 	/*
 	 * The first half has been refused twice, the last time after 5 ms, when the second is for
 	 * the first time, after 12 ms.
 	 */
 	for (int i = 0; i < ASKERS; i++) {
-		ids[i] = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
-		assert_int_equal(connect_id(box.client, ids[i], NULL, 0), 0);
+		ids[i] = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
+		assert_int_equal(connect_id(fixture.client, ids[i], NULL, 0), 0);
 		world_deliver();
 		if (i == ASKERS / 2 - 1) {
 			world_pass(5 * MS);
@@ -151,7 +151,7 @@ static void waiting_ones_go(void **state)
 		if (i % 3 == 1)
 			alive++;
 		else
-			assert_int_equal(destroy_id(box.client, ids[i], NULL), 0);
+			assert_int_equal(destroy_id(fixture.client, ids[i], NULL), 0);
 	}
 	/* 10 ms after the second refusal; 5 after the first, and then 10 of these. */
 	world_pass(3 * MS);
@@ -165,12 +165,12 @@ static void waiting_ones_go(void **state)
 		world_deliver();
 	}
 	for (unsigned int i = 0; i < alive; i++) {
-		assert_int_equal(get_event(box.client, &event), 0);
+		assert_int_equal(get_event(fixture.client, &event), 0);
 		assert_int_equal(event.event, REJECTED);
 		assert_int_equal(event.id % 3, ids[1] % 3);
 	}
-	expect_no_event(box.client);
-	close_box(&box);
+	expect_no_event(fixture.client);
+	ucm_fixture_close(&fixture);
 }
 
 int main(void)

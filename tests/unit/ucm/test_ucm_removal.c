@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "box.h"
+#include "ucm_fixture.h"
 
 #define DEVICE_REMOVAL 11
 
@@ -23,63 +23,63 @@ static int tear_down(void **state)
 static void connection(void **state)
 {
 	struct rdma_ucm_query_route_resp route;
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	establish(&box);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	establish_connection(&fixture);
 	world_remove_device(WORLD_LOOPBACK);
-	expect_no_event(box.client);
+	expect_no_event(fixture.client);
 	world_remove_device(WORLD_DEVICE);
 	world_remove_device(WORLD_DEVICE);
-	expect_event(box.client, DEVICE_REMOVAL, 0, box.active, NULL);
-	expect_event(box.server, DEVICE_REMOVAL, 0, box.passive, NULL);
-	assert_int_equal(disconnect_id(box.client, box.active), ENXIO);
-	assert_int_equal(query_route_id(box.client, box.active, &route), ENXIO);
-	assert_int_equal(destroy_id(box.client, box.active, NULL), 0);
+	expect_event(fixture.client, DEVICE_REMOVAL, 0, fixture.active, NULL);
+	expect_event(fixture.server, DEVICE_REMOVAL, 0, fixture.passive, NULL);
+	assert_int_equal(disconnect_id(fixture.client, fixture.active), ENXIO);
+	assert_int_equal(query_route_id(fixture.client, fixture.active, &route), ENXIO);
+	assert_int_equal(destroy_id(fixture.client, fixture.active, NULL), 0);
 	world_deliver();
 	world_pass(20 * SECOND);
 	/* The listener of any address is bound to no device. */
-	expect_no_event(box.server);
-	expect_no_event(box.client);
-	close_box(&box);
+	expect_no_event(fixture.server);
+	expect_no_event(fixture.client);
+	ucm_fixture_close(&fixture);
 }
 
 /* One that is bound to an address of the device; its port is free. */
 static void listener(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t bound;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	assert_int_equal(create_id(box.server, RDMA_PS_TCP, LISTENER_UID, &bound), 0);
-	assert_int_equal(bind_id(box.server, bound, "10.0.0.1", PORT + 1), 0);
-	assert_int_equal(listen_id(box.server, bound, 1), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	assert_int_equal(create_id(fixture.server, RDMA_PS_TCP, LISTENER_UID, &bound), 0);
+	assert_int_equal(bind_id(fixture.server, bound, "10.0.0.1", PORT + 1), 0);
+	assert_int_equal(listen_id(fixture.server, bound, 1), 0);
 	assert_int_equal(world_ports(), 2);
 	world_remove_device(WORLD_DEVICE);
-	expect_event(box.server, DEVICE_REMOVAL, 0, bound, NULL);
-	expect_no_event(box.server);
+	expect_event(fixture.server, DEVICE_REMOVAL, 0, bound, NULL);
+	expect_no_event(fixture.server);
 	assert_int_equal(world_ports(), 1);
-	assert_int_equal(listen_id(box.server, bound, 1), ENXIO);
-	assert_int_equal(destroy_id(box.server, bound, NULL), 0);
-	close_box(&box);
+	assert_int_equal(listen_id(fixture.server, bound, 1), ENXIO);
+	assert_int_equal(destroy_id(fixture.server, bound, NULL), 0);
+	ucm_fixture_close(&fixture);
 }
 
 /* A request that was not accepted raises no event; accepting it fails. */
 static void request(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	ask(&box, "10.0.0.1");
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	request_connection(&fixture, "10.0.0.1");
 	world_remove_device(WORLD_DEVICE);
-	expect_event(box.client, DEVICE_REMOVAL, 0, box.active, NULL);
-	expect_no_event(box.server);
-	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), ENXIO);
-	assert_int_equal(destroy_id(box.server, box.passive, NULL), 0);
-	close_box(&box);
+	expect_event(fixture.client, DEVICE_REMOVAL, 0, fixture.active, NULL);
+	expect_no_event(fixture.server);
+	assert_int_equal(accept_id(fixture.server, fixture.passive, SERVER_UID, NULL, 0), ENXIO);
+	assert_int_equal(destroy_id(fixture.server, fixture.passive, NULL), 0);
+	ucm_fixture_close(&fixture);
 }
 
 int main(void)

@@ -11,17 +11,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "box.h"
+#include "ucm_fixture.h"
 
 /* Handle of the request, whose event has not been read. */
-static uint32_t ask_unread(struct box *box)
+static uint32_t ask_unread(struct ucm_fixture *fixture)
 {
 	uint32_t next;
 
-	box->active = begin(box, RDMA_PS_TCP, "10.0.0.1", PORT);
-	assert_int_equal(create_id(box->client, RDMA_PS_TCP, 1, &next), 0);
-	assert_int_equal(destroy_id(box->client, next, NULL), 0);
-	assert_int_equal(connect_id(box->client, box->active, "hello", 5), 0);
+	fixture->active = prepare_client(fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(create_id(fixture->client, RDMA_PS_TCP, 1, &next), 0);
+	assert_int_equal(destroy_id(fixture->client, next, NULL), 0);
+	assert_int_equal(connect_id(fixture->client, fixture->active, "hello", 5), 0);
 	world_deliver();
 	return next;
 }
@@ -43,7 +43,7 @@ static void expect_request(int fd, uint32_t id)
  */
 static void process_ends(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	int status;
 	pid_t child;
 
@@ -51,8 +51,8 @@ static void process_ends(void **state)
 	child = fork();
 	assert_return_code(child, errno);
 	if (child == 0) {
-		open_box(&box, RDMA_PS_TCP, 9);
-		ask_unread(&box);
+		ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+		ask_unread(&fixture);
 		exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -61,120 +61,120 @@ static void process_ends(void **state)
 
 static void channel_goes(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t active;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	ask_unread(&box);
-	active = box.active;
-	ask_unread(&box);
-	world_close(box.server);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	ask_unread(&fixture);
+	active = fixture.active;
+	ask_unread(&fixture);
+	world_close(fixture.server);
 	world_deliver();
 	/* The channel's newest id goes first. */
-	expect_event(box.client, REJECTED, 28, box.active, NULL);
-	expect_event(box.client, REJECTED, 28, active, NULL);
-	box.server = open_channel();
-	close_box(&box);
+	expect_event(fixture.client, REJECTED, 28, fixture.active, NULL);
+	expect_event(fixture.client, REJECTED, 28, active, NULL);
+	fixture.server = open_channel();
+	ucm_fixture_close(&fixture);
 }
 
 /* A program may guess; the listener then has room for one more. */
 static void request_goes(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t id, reported;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 1);
-	id = ask_unread(&box);
-	assert_int_equal(destroy_id(box.server, id, &reported), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 1);
+	id = ask_unread(&fixture);
+	assert_int_equal(destroy_id(fixture.server, id, &reported), 0);
 	assert_int_equal(reported, 0);
-	expect_no_event(box.server);
+	expect_no_event(fixture.server);
 	world_deliver();
-	expect_event(box.client, REJECTED, 28, box.active, NULL);
-	id = ask_unread(&box);
-	expect_request(box.server, id);
-	expect_no_event(box.server);
-	close_box(&box);
+	expect_event(fixture.client, REJECTED, 28, fixture.active, NULL);
+	id = ask_unread(&fixture);
+	expect_request(fixture.server, id);
+	expect_no_event(fixture.server);
+	ucm_fixture_close(&fixture);
 }
 
 /* rdma_migrate_id() of a synchronous listener closes the channel that it comes from. */
 static void listener_moves(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t active, first, second;
 	int other;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	first = ask_unread(&box);
-	active = box.active;
-	second = ask_unread(&box);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	first = ask_unread(&fixture);
+	active = fixture.active;
+	second = ask_unread(&fixture);
 	other = open_channel();
-	assert_int_equal(migrate_id(other, box.server, box.listener, NULL), 0);
-	world_close(box.server);
+	assert_int_equal(migrate_id(other, fixture.server, fixture.listener, NULL), 0);
+	world_close(fixture.server);
 	world_deliver();
-	expect_no_event(box.client);
+	expect_no_event(fixture.client);
 	expect_request(other, first);
 	assert_int_equal(accept_id(other, first, SERVER_UID, NULL, 0), 0);
 	world_deliver();
-	expect_event(box.client, CONNECT_RESPONSE, 0, active, NULL);
+	expect_event(fixture.client, CONNECT_RESPONSE, 0, active, NULL);
 	/* The other one goes with its listener. */
-	assert_int_equal(destroy_id(other, box.listener, NULL), 0);
+	assert_int_equal(destroy_id(other, fixture.listener, NULL), 0);
 	expect_no_event(other);
 	assert_int_equal(destroy_id(other, second, NULL), ENOENT);
 	world_deliver();
-	expect_event(box.client, REJECTED, 28, box.active, NULL);
-	box.server = other;
-	close_box(&box);
+	expect_event(fixture.client, REJECTED, 28, fixture.active, NULL);
+	fixture.server = other;
+	ucm_fixture_close(&fixture);
 }
 
 /* Events that a program wrote for a guessed id move with the request. */
 static void written_events_move(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t id, reported;
 	int other;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	id = ask_unread(&box);
-	assert_int_equal(write_event_id(box.server, id, USER, 0, 5), 0);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	id = ask_unread(&fixture);
+	assert_int_equal(write_event_id(fixture.server, id, USER, 0, 5), 0);
 	other = open_channel();
-	assert_int_equal(migrate_id(other, box.server, box.listener, NULL), 0);
-	expect_no_event(box.server);
+	assert_int_equal(migrate_id(other, fixture.server, fixture.listener, NULL), 0);
+	expect_no_event(fixture.server);
 	expect_request(other, id);
 	expect_event(other, USER, 0, id, NULL);
 	assert_int_equal(write_event_id(other, id, USER, 0, 5), 0);
 	assert_int_equal(destroy_id(other, id, &reported), 0);
 	assert_int_equal(reported, 1);
 	expect_no_event(other);
-	world_close(box.server);
-	box.server = other;
-	close_box(&box);
+	world_close(fixture.server);
+	fixture.server = other;
+	ucm_fixture_close(&fixture);
 }
 
 /* It cannot be taken away from its listener. */
 static void request_moves(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 	uint32_t id;
 	int other;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 9);
-	id = ask_unread(&box);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
+	id = ask_unread(&fixture);
 	other = open_channel();
-	assert_int_equal(migrate_id(other, box.server, id, NULL), ENOENT);
+	assert_int_equal(migrate_id(other, fixture.server, id, NULL), ENOENT);
 	world_close(other);
-	expect_request(box.server, id);
+	expect_request(fixture.server, id);
 	other = open_channel();
-	assert_int_equal(migrate_id(other, box.server, id, NULL), 0);
+	assert_int_equal(migrate_id(other, fixture.server, id, NULL), 0);
 	assert_int_equal(accept_id(other, id, SERVER_UID, NULL, 0), 0);
 	world_deliver();
-	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
+	expect_event(fixture.client, CONNECT_RESPONSE, 0, fixture.active, NULL);
 	world_close(other);
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 int main(void)

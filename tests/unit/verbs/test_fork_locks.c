@@ -26,7 +26,7 @@
 
 #include <rdma/uroce-abi.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 #include "progress/datagram.h"
 #include "link/guest.h"
 #include "verbs/context.h"
@@ -179,7 +179,7 @@ static void while_an_address_comes(void **state)
 	unsigned int count;
 
 	(void)state;
-	if (!network_is_fresh())
+	if (!in_new_netns())
 		skip();
 	assert_int_equal(uroce_list_devices(&list, &count), 0);
 	assert_int_equal(count, 1);
@@ -205,5 +205,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(while_an_address_comes, set_up, tear_down),
 	};
 
-	return cmocka_run_group_tests(tests, fresh_network, NULL);
+	return cmocka_run_group_tests(tests, enter_new_netns, NULL);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "own_folder.h"
+#include "tmpdir.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 static char folder[] = "/tmp/uroce-test-XXXXXX";
 
-int own_folder_make(void **state)
+int tmpdir_create(void **state)
 {
 	(void)state;
 	return mkdtemp(folder) ? 0 : -1;
 }
 
-int own_folder_remove(void **state)
+int tmpdir_remove(void **state)
 {
 	char command[64];
 
@@ -21,7 +21,7 @@ int own_folder_remove(void **state)
 	return system(command);
 }
 
-const char *own_file(const char *name)
+const char *tmpdir_file(const char *name)
 {
 	static char path[128];
 

@@ -3,8 +3,8 @@
  * Other processes for the tests of queue pair 1: each opens the instance, follows orders, and
  * reports received MADs.
  */
-#ifndef UROCE_TESTS_GSI_AGENT_H
-#define UROCE_TESTS_GSI_AGENT_H
+#ifndef UROCE_TESTS_GSI_CHILD_H
+#define UROCE_TESTS_GSI_CHILD_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,36 +70,36 @@ struct gsi_report {
 	char text[PROGRESS_ERROR_TEXT];
 };
 
-#define AGENT_KEPT 64
-struct gsi_agent {
+#define CHILD_KEPT 64
+struct gsi_child {
 	pid_t pid;
 	int sock;
 	unsigned int slot;
 	/* Came while something else was waited for. */
-	struct gsi_report kept[AGENT_KEPT];
+	struct gsi_report kept[CHILD_KEPT];
 	unsigned int kept_count;
 };
 
-/* Forks an agent that receives at gid, if that is not NULL; as a user, 0: the caller's. */
-void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16]);
-void gsi_agent_kill(struct gsi_agent *agent);
+/* Forks a child that receives at gid, if that is not NULL; as a user, 0: the caller's. */
+void gsi_child_start(struct gsi_child *child, uid_t uid, const uint8_t gid[16]);
+void gsi_child_kill(struct gsi_child *child);
 /* It stands still, all of its threads, until it is sent SIGCONT. */
-void gsi_agent_suspend(struct gsi_agent *agent);
+void gsi_child_suspend(struct gsi_child *child);
 /* By its own end: 0 is what it exits with. */
-void gsi_agent_stop(struct gsi_agent *agent);
-struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order);
+void gsi_child_stop(struct gsi_child *child);
+struct gsi_report gsi_child_do(struct gsi_child *child, const struct gsi_order *order);
 /* The two halves of it. */
-void gsi_agent_tell(struct gsi_agent *agent, const struct gsi_order *order);
-struct gsi_report gsi_agent_await(struct gsi_agent *agent);
-uint64_t gsi_agent_count(struct gsi_agent *agent, enum progress_counter counter);
+void gsi_child_tell(struct gsi_child *child, const struct gsi_order *order);
+struct gsi_report gsi_child_await(struct gsi_child *child);
+uint64_t gsi_child_count(struct gsi_child *child, enum progress_counter counter);
 /* Bind, and listen unless that is false; the error, the handle, and the port in *port. */
-int gsi_agent_bind(struct gsi_agent *agent, const uint8_t gid[16], uint16_t *port,
+int gsi_child_bind(struct gsi_child *child, const uint8_t gid[16], uint16_t *port,
 		   unsigned int flags, bool listen, unsigned int *handle);
-int gsi_agent_send(struct gsi_agent *agent, const uint8_t sgid[16], const uint8_t dgid[16],
+int gsi_child_send(struct gsi_child *child, const uint8_t sgid[16], const uint8_t dgid[16],
 		   const struct mad_spec *mad);
 /* The next MAD or expiry within some milliseconds; false when there is none. */
-bool gsi_agent_next(struct gsi_agent *agent, int timeout_ms, struct gsi_report *report);
+bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *report);
 /* It must come, with this tag. */
-struct gsi_mad gsi_agent_expect(struct gsi_agent *agent, uint32_t tag, enum gsi_for reason);
+struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_for reason);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "gsi_agent.h"
+#include "gsi_child.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 #include "progress_end.h"
 #include "progress/instance.h"
 #include "progress/route.h"
@@ -260,105 +260,105 @@ static void run(int sock, uid_t uid)
 
 /* ---- the test's side ---- */
 
-static bool read_report(struct gsi_agent *agent, int timeout_ms, struct gsi_report *what)
+static bool read_report(struct gsi_child *child, int timeout_ms, struct gsi_report *what)
 {
-	struct pollfd wait = { .fd = agent->sock, .events = POLLIN };
+	struct pollfd wait = { .fd = child->sock, .events = POLLIN };
 
 	return poll(&wait, 1, timeout_ms) > 0 &&
-	       recv(agent->sock, what, sizeof(*what), 0) == sizeof(*what);
+	       recv(child->sock, what, sizeof(*what), 0) == sizeof(*what);
 }
 
-struct gsi_report gsi_agent_await(struct gsi_agent *agent)
+struct gsi_report gsi_child_await(struct gsi_child *child)
 {
 	struct gsi_report what;
 
 	for (;;) {
-		assert_true(read_report(agent, ORDER_MS, &what));
+		assert_true(read_report(child, ORDER_MS, &what));
 		if (what.what == GSI_DONE)
 			return what;
-		assert_true(agent->kept_count < AGENT_KEPT);
-		agent->kept[agent->kept_count++] = what;
+		assert_true(child->kept_count < CHILD_KEPT);
+		child->kept[child->kept_count++] = what;
 	}
 }
 
-void gsi_agent_tell(struct gsi_agent *agent, const struct gsi_order *order)
+void gsi_child_tell(struct gsi_child *child, const struct gsi_order *order)
 {
-	assert_int_equal(send(agent->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
+	assert_int_equal(send(child->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
 }
 
-struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order)
+struct gsi_report gsi_child_do(struct gsi_child *child, const struct gsi_order *order)
 {
-	gsi_agent_tell(agent, order);
-	return gsi_agent_await(agent);
+	gsi_child_tell(child, order);
+	return gsi_child_await(child);
 }
 
-void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16])
+void gsi_child_start(struct gsi_child *child, uid_t uid, const uint8_t gid[16])
 {
 	struct gsi_order order = { .what = GSI_ADDR_GET };
 	struct gsi_report result;
 	int pair[2];
 
-	memset(agent, 0, sizeof(*agent));
+	memset(child, 0, sizeof(*child));
 	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), errno);
-	agent->pid = fork();
-	assert_return_code(agent->pid, errno);
-	if (agent->pid == 0) {
+	child->pid = fork();
+	assert_return_code(child->pid, errno);
+	if (child->pid == 0) {
 		close(pair[0]);
 		run(pair[1], uid);
 	}
 	close(pair[1]);
-	agent->sock = pair[0];
-	result = gsi_agent_await(agent);
+	child->sock = pair[0];
+	result = gsi_child_await(child);
 	if (result.error)
-		print_error("agent: %s\n", result.text);
+		print_error("child: %s\n", result.text);
 	assert_int_equal(result.error, 0);
-	agent->slot = (unsigned int)result.value;
+	child->slot = (unsigned int)result.value;
 	if (!gid)
 		return;
 	memcpy(order.gid, gid, sizeof(order.gid));
-	result = gsi_agent_do(agent, &order);
+	result = gsi_child_do(child, &order);
 	if (result.error)
-		print_error("agent: %s\n", result.text);
+		print_error("child: %s\n", result.text);
 	assert_int_equal(result.error, 0);
 }
 
-static void end(struct gsi_agent *agent)
+static void end(struct gsi_child *child)
 {
-	assert_int_equal(waitpid(agent->pid, NULL, 0), agent->pid);
-	close(agent->sock);
+	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+	close(child->sock);
 }
 
-void gsi_agent_kill(struct gsi_agent *agent)
+void gsi_child_kill(struct gsi_child *child)
 {
-	kill(agent->pid, SIGKILL);
-	end(agent);
+	kill(child->pid, SIGKILL);
+	end(child);
 }
 
-void gsi_agent_suspend(struct gsi_agent *agent)
+void gsi_child_suspend(struct gsi_child *child)
 {
 	int status;
 
-	kill(agent->pid, SIGSTOP);
+	kill(child->pid, SIGSTOP);
 	/* One thread takes the signal, and the others go on until it has had a processor for that.
 	 */
-	assert_int_equal(waitpid(agent->pid, &status, WUNTRACED), agent->pid);
+	assert_int_equal(waitpid(child->pid, &status, WUNTRACED), child->pid);
 	assert_true(WIFSTOPPED(status));
 }
 
-void gsi_agent_stop(struct gsi_agent *agent)
+void gsi_child_stop(struct gsi_child *child)
 {
-	shutdown(agent->sock, SHUT_RDWR);
-	end(agent);
+	shutdown(child->sock, SHUT_RDWR);
+	end(child);
 }
 
-uint64_t gsi_agent_count(struct gsi_agent *agent, enum progress_counter counter)
+uint64_t gsi_child_count(struct gsi_child *child, enum progress_counter counter)
 {
 	const struct gsi_order order = { .what = GSI_COUNT, .counter = counter };
 
-	return gsi_agent_do(agent, &order).value;
+	return gsi_child_do(child, &order).value;
 }
 
-int gsi_agent_bind(struct gsi_agent *agent, const uint8_t gid[16], uint16_t *port,
+int gsi_child_bind(struct gsi_child *child, const uint8_t gid[16], uint16_t *port,
 		   unsigned int flags, bool listen, unsigned int *handle)
 {
 	struct gsi_order order = {
@@ -367,7 +367,7 @@ int gsi_agent_bind(struct gsi_agent *agent, const uint8_t gid[16], uint16_t *por
 	struct gsi_report result;
 
 	memcpy(order.gid, gid, sizeof(order.gid));
-	result = gsi_agent_do(agent, &order);
+	result = gsi_child_do(child, &order);
 	if (result.error)
 		return result.error;
 	*port = result.port;
@@ -376,33 +376,33 @@ int gsi_agent_bind(struct gsi_agent *agent, const uint8_t gid[16], uint16_t *por
 	if (!listen)
 		return 0;
 	order = (struct gsi_order){ .what = GSI_LISTEN, .handle = result.handle };
-	return gsi_agent_do(agent, &order).error;
+	return gsi_child_do(child, &order).error;
 }
 
-int gsi_agent_send(struct gsi_agent *agent, const uint8_t sgid[16], const uint8_t dgid[16],
+int gsi_child_send(struct gsi_child *child, const uint8_t sgid[16], const uint8_t dgid[16],
 		   const struct mad_spec *mad)
 {
 	struct gsi_order order = { .what = GSI_SEND, .mad = *mad };
 
 	memcpy(order.gid, sgid, sizeof(order.gid));
 	memcpy(order.dgid, dgid, sizeof(order.dgid));
-	return gsi_agent_do(agent, &order).error;
+	return gsi_child_do(child, &order).error;
 }
 
-bool gsi_agent_next(struct gsi_agent *agent, int timeout_ms, struct gsi_report *what)
+bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *what)
 {
-	if (!agent->kept_count)
-		return read_report(agent, timeout_ms, what);
-	*what = agent->kept[0];
-	memmove(&agent->kept[0], &agent->kept[1], --agent->kept_count * sizeof(agent->kept[0]));
+	if (!child->kept_count)
+		return read_report(child, timeout_ms, what);
+	*what = child->kept[0];
+	memmove(&child->kept[0], &child->kept[1], --child->kept_count * sizeof(child->kept[0]));
 	return true;
 }
 
-struct gsi_mad gsi_agent_expect(struct gsi_agent *agent, uint32_t tag, enum gsi_for reason)
+struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_for reason)
 {
 	struct gsi_report what = { .what = GSI_DONE };
 
-	assert_true(gsi_agent_next(agent, AGENT_PATIENCE_MS, &what));
+	assert_true(gsi_child_next(child, CHILD_TIMEOUT_MS, &what));
 	assert_int_equal(what.what, GSI_MAD);
 	assert_int_equal(mad_tag(what.mad.bytes), tag);
 	assert_string_equal(gsi_for_name(what.mad.reason), gsi_for_name(reason));

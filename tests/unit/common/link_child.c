@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "link_agent.h"
+#include "link_child.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static bool unshare_network(void)
 	return true;
 }
 
-int fresh_network(void **state)
+int enter_new_netns(void **state)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
 	int sock;
@@ -71,7 +71,7 @@ int fresh_network(void **state)
 	return 0;
 }
 
-bool network_is_fresh(void)
+bool in_new_netns(void)
 {
 	return fresh;
 }
@@ -210,18 +210,18 @@ void await_child(pid_t child, struct link *own)
 	assert_int_equal(status, 0);
 }
 
-/* ---- the agent's side; it reports and never asserts ---- */
+/* ---- the child's side; it reports and never asserts ---- */
 
-#define AGENT_ADDRS 4
+#define CHILD_ADDRS 4
 static struct {
 	struct link *link;
-	struct link_addr *addr[AGENT_ADDRS];
+	struct link_addr *addr[CHILD_ADDRS];
 	unsigned int addrs;
 	int sock;
-	struct link_peer *peer; /* of AGENT_SEND */
+	struct link_peer *peer; /* of CHILD_SEND */
 } self;
 
-static void report(const struct agent_report *what)
+static void report(const struct child_report *what)
 {
 	if (send(self.sock, what, sizeof(*what), MSG_NOSIGNAL) < 0)
 		_exit(0);
@@ -230,7 +230,7 @@ static void report(const struct agent_report *what)
 static void report_datagram(const struct link_batch *batch, const uint8_t *bytes, size_t length,
 			    bool forwarded)
 {
-	struct agent_report what = { .event = AGENT_DATAGRAM, .slot = link_slot(self.link) };
+	struct child_report what = { .event = CHILD_DATAGRAM, .slot = link_slot(self.link) };
 
 	if (length >= 12) {
 		what.qpn = datagram_qpn(bytes);
@@ -269,7 +269,7 @@ static void take_batch(const struct link_batch *batch, bool forwarded)
 
 static void open_and_report(const uint8_t gid[16])
 {
-	struct agent_report what = { .event = AGENT_OPENED };
+	struct child_report what = { .event = CHILD_OPENED };
 
 	if (!self.link)
 		what.error = link_open(&self.link, what.text);
@@ -282,7 +282,7 @@ static void open_and_report(const uint8_t gid[16])
 	report(&what);
 }
 
-static int get_peer(const struct agent_order *order)
+static int get_peer(const struct child_order *order)
 {
 	struct link_addr *addr = self.addr[self.addrs - 1];
 	uint16_t port = 0xc123;
@@ -293,10 +293,10 @@ static int get_peer(const struct agent_order *order)
 				  &self.peer);
 }
 
-static void send_and_report(const struct agent_order *order)
+static void send_and_report(const struct child_order *order)
 {
 	static uint8_t bytes[LINK_MAX_BYTES];
-	struct agent_report what = { .event = AGENT_DONE, .error = get_peer(order) };
+	struct child_report what = { .event = CHILD_DONE, .error = get_peer(order) };
 	struct iovec piece = { .iov_base = bytes, .iov_len = order->bytes };
 
 	for (uint32_t i = 0; i < order->bursts && !what.error; i++) {
@@ -308,11 +308,11 @@ static void send_and_report(const struct agent_order *order)
 	report(&what);
 }
 
-static void obey(const struct agent_order *order)
+static void obey(const struct child_order *order)
 {
-	struct agent_report done = { .event = AGENT_DONE };
+	struct child_report done = { .event = CHILD_DONE };
 
-	if (order->what == AGENT_SEND) {
+	if (order->what == CHILD_SEND) {
 		send_and_report(order);
 		return;
 	}
@@ -339,7 +339,7 @@ static void take_request(void)
 {
 	union {
 		uint8_t gid[16];
-		struct agent_order order;
+		struct child_order order;
 	} request;
 
 	switch (recv(self.sock, &request, sizeof(request), MSG_DONTWAIT)) {
@@ -370,7 +370,7 @@ static void receive_all(struct link_addr *addr)
 static void run(void)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
-	struct pollfd fds[3 + AGENT_ADDRS];
+	struct pollfd fds[3 + CHILD_ADDRS];
 	unsigned int i;
 	int timeout;
 
@@ -406,15 +406,15 @@ static void run(void)
 
 /* ---- the test's side ---- */
 
-void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own,
-		 struct agent_report *result)
+void child_start(struct link_child *child, uid_t uid, const uint8_t gid[16], struct link *own,
+		 struct child_report *result)
 {
 	int pair[2];
 
 	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), errno);
-	agent->pid = fork();
-	assert_return_code(agent->pid, errno);
-	if (agent->pid == 0) {
+	child->pid = fork();
+	assert_return_code(child->pid, errno);
+	if (child->pid == 0) {
 		close(pair[0]);
 		if (own)
 			link_abandon(own);
@@ -426,57 +426,57 @@ void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct l
 		run();
 	}
 	close(pair[1]);
-	agent->sock = pair[0];
-	assert_true(agent_report(agent, own, AGENT_PATIENCE_MS, result));
-	assert_int_equal(result->event, AGENT_OPENED);
-	agent->slot = result->slot;
+	child->sock = pair[0];
+	assert_true(child_report(child, own, CHILD_TIMEOUT_MS, result));
+	assert_int_equal(result->event, CHILD_OPENED);
+	child->slot = result->slot;
 }
 
-void agent_start_good(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own)
+void child_start_good(struct link_child *child, uid_t uid, const uint8_t gid[16], struct link *own)
 {
-	struct agent_report result;
+	struct child_report result;
 
-	agent_start(agent, uid, gid, own, &result);
+	child_start(child, uid, gid, own, &result);
 	if (result.error)
-		fail_msg("agent: %s: %s", strerror(-result.error), result.text);
+		fail_msg("child: %s: %s", strerror(-result.error), result.text);
 }
 
-void agent_open(struct agent *agent, const uint8_t gid[16])
+void child_open(struct link_child *child, const uint8_t gid[16])
 {
-	assert_int_equal(send(agent->sock, gid, 16, MSG_NOSIGNAL), 16);
+	assert_int_equal(send(child->sock, gid, 16, MSG_NOSIGNAL), 16);
 }
 
-void agent_open_good(struct agent *agent, const uint8_t gid[16], struct link *own)
+void child_open_good(struct link_child *child, const uint8_t gid[16], struct link *own)
 {
-	struct agent_report result;
+	struct child_report result;
 
-	agent_open(agent, gid);
-	assert_true(agent_report(agent, own, AGENT_PATIENCE_MS, &result));
-	assert_int_equal(result.event, AGENT_OPENED);
+	child_open(child, gid);
+	assert_true(child_report(child, own, CHILD_TIMEOUT_MS, &result));
+	assert_int_equal(result.event, CHILD_OPENED);
 	if (result.error)
-		fail_msg("agent: %s: %s", strerror(-result.error), result.text);
+		fail_msg("child: %s: %s", strerror(-result.error), result.text);
 }
 
-void agent_order(struct agent *agent, const struct agent_order *order)
+void child_order(struct link_child *child, const struct child_order *order)
 {
-	assert_int_equal(send(agent->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
+	assert_int_equal(send(child->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
 }
 
-void agent_share(struct agent *agent, struct link *own, bool on)
+void child_share(struct link_child *child, struct link *own, bool on)
 {
-	struct agent_order order = { .what = AGENT_SHARE, .on = on };
-	struct agent_report report;
+	struct child_order order = { .what = CHILD_SHARE, .on = on };
+	struct child_report report;
 
-	agent_order(agent, &order);
-	assert_true(agent_report(agent, own, AGENT_PATIENCE_MS, &report));
-	assert_int_equal(report.event, AGENT_DONE);
+	child_order(child, &order);
+	assert_true(child_report(child, own, CHILD_TIMEOUT_MS, &report));
+	assert_int_equal(report.event, CHILD_DONE);
 }
 
-bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
-		  struct agent_report *result)
+bool child_report(struct link_child *child, struct link *own, int timeout_ms,
+		  struct child_report *result)
 {
 	struct pollfd fds[3] = {
-		{ .fd = agent->sock, .events = POLLIN },
+		{ .fd = child->sock, .events = POLLIN },
 		{ .fd = own ? link_broker_fd(own) : -1, .events = POLLIN },
 		{ .fd = own ? link_writers_fd(own) : -1, .events = POLLIN },
 	};
@@ -485,39 +485,39 @@ bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
 		if (fds[1].revents || fds[2].revents)
 			serve(own);
 		if (fds[0].revents)
-			return recv(agent->sock, result, sizeof(*result), 0) == sizeof(*result);
+			return recv(child->sock, result, sizeof(*result), 0) == sizeof(*result);
 	}
 	return false;
 }
 
-struct agent_report agent_expect_datagram(struct agent *agent, struct link *own, uint32_t qpn,
+struct child_report child_expect_datagram(struct link_child *child, struct link *own, uint32_t qpn,
 					  uint32_t tag)
 {
-	struct agent_report result;
+	struct child_report result;
 
-	assert_true(agent_report(agent, own, AGENT_PATIENCE_MS, &result));
-	assert_int_equal(result.event, AGENT_DATAGRAM);
+	assert_true(child_report(child, own, CHILD_TIMEOUT_MS, &result));
+	assert_int_equal(result.event, CHILD_DATAGRAM);
 	assert_int_equal(result.error, 0);
 	assert_int_equal(result.qpn, qpn);
 	assert_int_equal(result.tag, tag);
-	assert_int_equal(result.slot, agent->slot);
+	assert_int_equal(result.slot, child->slot);
 	return result;
 }
 
-static void reap(struct agent *agent)
+static void reap(struct link_child *child)
 {
-	close(agent->sock);
-	assert_int_equal(waitpid(agent->pid, NULL, 0), agent->pid);
+	close(child->sock);
+	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
 }
 
-void agent_stop(struct agent *agent)
+void child_stop(struct link_child *child)
 {
-	send(agent->sock, "q", 1, MSG_NOSIGNAL);
-	reap(agent);
+	send(child->sock, "q", 1, MSG_NOSIGNAL);
+	reap(child);
 }
 
-void agent_kill(struct agent *agent)
+void child_kill(struct link_child *child)
 {
-	kill(agent->pid, SIGKILL);
-	reap(agent);
+	kill(child->pid, SIGKILL);
+	reap(child);
 }

@@ -3,8 +3,8 @@
  * A queue pair whose scheduler is looked at (engine/tx/tx_sched.c): posts, packets of the peer and
  * bursts, at a time and with a hint that the test sets.  All of it fails the test when it fails.
  */
-#ifndef UROCE_TESTS_UNIT_SCHED_BOX_H
-#define UROCE_TESTS_UNIT_SCHED_BOX_H
+#ifndef UROCE_TESTS_UNIT_SCHED_FIXTURE_H
+#define UROCE_TESTS_UNIT_SCHED_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "engine/tx/tx_sched.h"
-#include "engine_box.h"
+#include "engine_fixture.h"
 
 enum {
 	SLOTS = 256,
@@ -29,7 +29,7 @@ enum {
 	LONG = 64, /* packets of a message */
 };
 
-extern struct engine_box sched_box;
+extern struct engine_fixture sched_fixture;
 /* Inputs of eng_sq_kick() and eng_transmit(), with the time, which the test advances. */
 extern struct eng_tx_ctx sched_hint;
 /* PSN of the peer's next request. */

@@ -2,12 +2,12 @@
 /*
  * Random numbers for tests: the same ones in every run.
  */
-#ifndef UROCE_TESTS_UNIT_DRAW_H
-#define UROCE_TESTS_UNIT_DRAW_H
+#ifndef UROCE_TESTS_UNIT_RAND_H
+#define UROCE_TESTS_UNIT_RAND_H
 
 #include <stdint.h>
 
 /* A number below another one. */
-uint32_t draw(uint32_t below);
+uint32_t rand_below(uint32_t below);
 
 #endif

@@ -4,8 +4,8 @@
  * depend on the clock.  Waits take their real time.  Included by one file of a program, which then
  * uses this function in place of the system's.
  */
-#ifndef UROCE_TESTS_UNIT_SHARED_TIME_H
-#define UROCE_TESTS_UNIT_SHARED_TIME_H
+#ifndef UROCE_TESTS_UNIT_MOCK_CLOCK_H
+#define UROCE_TESTS_UNIT_MOCK_CLOCK_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 /* Nanoseconds; shared by all of them. */
-static atomic_int_fast64_t *shared_time_passed;
+static atomic_int_fast64_t *mock_clock_offset;
 
 int clock_gettime(clockid_t clock, struct timespec *time);
 
@@ -29,27 +29,27 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 	long result = syscall(SYS_clock_gettime, clock, time);
 	int64_t ns;
 
-	if (result || clock != CLOCK_MONOTONIC || !shared_time_passed)
+	if (result || clock != CLOCK_MONOTONIC || !mock_clock_offset)
 		return (int)result;
-	ns = time->tv_nsec + atomic_load(shared_time_passed);
+	ns = time->tv_nsec + atomic_load(mock_clock_offset);
 	time->tv_sec += (time_t)(ns / 1000000000);
 	time->tv_nsec = (long)(ns % 1000000000);
 	return 0;
 }
 
 /* Before the first fork. */
-static void shared_time_begin(void)
+static void mock_clock_start(void)
 {
-	void *page = mmap(NULL, sizeof(*shared_time_passed), PROT_READ | PROT_WRITE,
+	void *page = mmap(NULL, sizeof(*mock_clock_offset), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(page != MAP_FAILED);
-	shared_time_passed = page;
+	mock_clock_offset = page;
 }
 
-static void shared_time_pass_ms(int64_t ms)
+static void mock_clock_advance_ms(int64_t ms)
 {
-	atomic_fetch_add(shared_time_passed, ms * 1000000);
+	atomic_fetch_add(mock_clock_offset, ms * 1000000);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "own_veth.h"
+#include "veth.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,12 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "link_agent.h"
+#include "link_child.h"
 
-void need_veth(void)
+void create_veth(void)
 {
-	if (!network_is_fresh() || system("ip link add urA address 02:00:00:00:00:0a type veth "
-					  "peer name urB 2>/dev/null")) {
+	if (!in_new_netns() || system("ip link add urA address 02:00:00:00:00:0a type veth "
+				      "peer name urB 2>/dev/null")) {
 		fprintf(stderr, "SKIPPED: cannot make interfaces here\n");
 		skip();
 	}
@@ -46,7 +46,7 @@ int netdev_read(const char *name, struct netdev *netdev)
 	return -ENODEV;
 }
 
-bool comes_up(const char *name)
+bool carrier_comes_up(const char *name)
 {
 	struct timespec nap = { .tv_nsec = 20000000 };
 	struct netdev netdev;

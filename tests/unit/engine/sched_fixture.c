@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "sched_box.h"
+#include "sched_fixture.h"
 
 #include "engine/tx/sq.h"
 
-struct engine_box sched_box;
+struct engine_fixture sched_fixture;
 struct eng_tx_ctx sched_hint;
 uint32_t sched_their_psn;
 static uint8_t memory[LONG * MTU];
@@ -50,20 +50,20 @@ static void receive(struct wire_packet packet)
 {
 	packet.migrated = true;
 	packet.pkey = WIRE_DEFAULT_PKEY;
-	eng_receive(sched_box.qp, &packet, sched_hint.now);
+	eng_receive(sched_fixture.qp, &packet, sched_hint.now);
 }
 
 void sched_acknowledge_all_but(uint32_t newest)
 {
 	receive((struct wire_packet){ .opcode = WIRE_ACKNOWLEDGE,
-				      .psn = psn_sub(sched_box.qp->req.end_psn, newest + 1),
+				      .psn = psn_sub(sched_fixture.qp->req.end_psn, newest + 1),
 				      .syndrome = NO_CREDITS_REPORTED });
-	assert_int_equal(eng_in_flight(sched_box.qp), newest);
+	assert_int_equal(eng_in_flight(sched_fixture.qp), newest);
 }
 
 void sched_receive_message(void)
 {
-	uint8_t service = sched_box.qp->type == ENG_XRC_RECV ? WIRE_XRC : WIRE_RC;
+	uint8_t service = sched_fixture.qp->type == ENG_XRC_RECV ? WIRE_XRC : WIRE_RC;
 
 	receive((struct wire_packet){ .opcode = service | WIRE_WRITE_ONLY,
 				      .psn = sched_their_psn++,
@@ -72,11 +72,11 @@ void sched_receive_message(void)
 
 void sched_receive_send(void)
 {
-	struct eng_recv_wqe *wqe = eng_rq_next(sched_box.qp->rq);
+	struct eng_recv_wqe *wqe = eng_rq_next(sched_fixture.qp->rq);
 
 	assert_non_null(wqe);
 	*wqe = (struct eng_recv_wqe){ .sge_count = 0 };
-	eng_rq_push(sched_box.qp->rq);
+	eng_rq_push(sched_fixture.qp->rq);
 	receive((struct wire_packet){
 		.opcode = WIRE_SEND_ONLY, .psn = sched_their_psn++, .ack_request = true });
 }
@@ -99,7 +99,7 @@ void sched_receive_read(void)
 
 void sched_push(enum eng_op op, uint32_t bytes, uint8_t flags)
 {
-	struct eng_send_wqe *wqe = eng_sq_next(sched_box.qp);
+	struct eng_send_wqe *wqe = eng_sq_next(sched_fixture.qp);
 
 	assert_non_null(wqe);
 	*wqe = (struct eng_send_wqe){
@@ -107,13 +107,13 @@ void sched_push(enum eng_op op, uint32_t bytes, uint8_t flags)
 	};
 	if (bytes)
 		wqe->data.sge[0] = (struct eng_sge){ .length = bytes };
-	eng_sq_push(sched_box.qp);
+	eng_sq_push(sched_fixture.qp);
 }
 
 enum eng_tx sched_post(uint32_t bytes)
 {
 	sched_push(ENG_WRITE, bytes, 0);
-	return eng_sq_kick(sched_box.qp, &sched_hint);
+	return eng_sq_kick(sched_fixture.qp, &sched_hint);
 }
 
 static struct eng_burst burst_of(uint32_t max_packets)
@@ -131,13 +131,13 @@ struct eng_burst sched_leave(uint32_t max_packets)
 {
 	struct eng_burst burst = burst_of(max_packets);
 
-	assert_int_equal(eng_transmit(sched_box.qp, &burst, &sched_hint), ENG_TX_BURST);
+	assert_int_equal(eng_transmit(sched_fixture.qp, &burst, &sched_hint), ENG_TX_BURST);
 	return burst;
 }
 
 void sched_leave_all(void)
 {
-	while (sched_box.qp->req.next_wqe != sched_box.qp->sq->head)
+	while (sched_fixture.qp->req.next_wqe != sched_fixture.qp->sq->head)
 		sched_leave(BURST_PACKETS);
 }
 
@@ -150,7 +150,7 @@ void sched_expect_nothing(enum eng_tx reason)
 {
 	struct eng_burst burst = burst_of(BURST_PACKETS);
 
-	assert_int_equal(eng_transmit(sched_box.qp, &burst, &sched_hint), reason);
+	assert_int_equal(eng_transmit(sched_fixture.qp, &burst, &sched_hint), reason);
 }
 
 /* In RTS, known to a peer that reports no credits, with an application that polls. */
@@ -158,12 +158,12 @@ static void open_qp(enum eng_qp_type type, uint32_t mtu)
 {
 	struct eng_qp *qp;
 
-	engine_box_open(&sched_box, type, SLOTS, &ops, NULL);
-	qp = sched_box.qp;
+	engine_fixture_open(&sched_fixture, type, SLOTS, &ops, NULL);
+	qp = sched_fixture.qp;
 	qp->attr.mtu = mtu;
 	qp->attr.sq_psn = 0xfffff0;
 	qp->attr.access = ~0u;
-	engine_box_set_replay(&sched_box, 4);
+	engine_fixture_set_replay(&sched_fixture, 4);
 	qp->reports_credits = false;
 	sched_hint = (struct eng_tx_ctx){ .now = 1000000,
 					  .round = 1,
@@ -197,13 +197,13 @@ int sched_set_up(void **state)
 int sched_tear_down(void **state)
 {
 	(void)state;
-	engine_box_close(&sched_box);
+	engine_fixture_close(&sched_fixture);
 	return 0;
 }
 
 void sched_start_again(enum eng_qp_type type, uint32_t mtu)
 {
-	engine_box_close(&sched_box);
+	engine_fixture_close(&sched_fixture);
 	open_qp(type, mtu);
 }
 
@@ -212,5 +212,5 @@ void sched_stream_of(uint32_t bytes)
 	for (int i = 0; i < STREAM + 1; i++)
 		sched_post(bytes);
 	sched_leave_all();
-	assert_true(eng_in_flight(sched_box.qp) > STREAM);
+	assert_true(eng_in_flight(sched_fixture.qp) > STREAM);
 }

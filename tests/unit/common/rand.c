@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "draw.h"
+#include "rand.h"
 
-uint32_t draw(uint32_t below)
+uint32_t rand_below(uint32_t below)
 {
 	static uint64_t state = 88172645463325252u;
 

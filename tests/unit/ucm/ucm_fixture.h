@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* A listener and one that connects to it, in one process: the world comes back to it. */
-#ifndef UROCE_TESTS_UNIT_UCM_BOX_H
-#define UROCE_TESTS_UNIT_UCM_BOX_H
+#ifndef UROCE_TESTS_UNIT_UCM_FIXTURE_H
+#define UROCE_TESTS_UNIT_UCM_FIXTURE_H
 
 #include <stdint.h>
 
@@ -31,20 +31,21 @@ enum {
 	SERVER_UID = 300,
 };
 
-struct box {
+struct ucm_fixture {
 	int server, client; /* channels */
 	uint32_t listener;
 	uint32_t active, passive;
 };
 
 /* A listener at PORT of any address. */
-void open_box(struct box *box, uint16_t space, uint32_t backlog);
+void ucm_fixture_open(struct ucm_fixture *fixture, uint16_t space, uint32_t backlog);
 /* An id of the client that is ready to connect. */
-uint32_t begin(struct box *box, uint16_t space, const char *address, uint16_t port);
+uint32_t prepare_client(struct ucm_fixture *fixture, uint16_t space, const char *address,
+			uint16_t port);
 /* ... and has asked; the request has been read. */
-void ask(struct box *box, const char *address);
-void establish(struct box *box);
+void request_connection(struct ucm_fixture *fixture, const char *address);
+void establish_connection(struct ucm_fixture *fixture);
 /* Whatever is left goes, and nothing of it stays. */
-void close_box(struct box *box);
+void ucm_fixture_close(struct ucm_fixture *fixture);
 
 #endif

@@ -3,8 +3,8 @@
  * A ring of shared memory for tests, with pages around its head and around its data that must not
  * be touched.
  */
-#ifndef UROCE_TESTS_RING_BOX_H
-#define UROCE_TESTS_RING_BOX_H
+#ifndef UROCE_TESTS_RING_FIXTURE_H
+#define UROCE_TESTS_RING_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "draw.h"
+#include "rand.h"
 #include "link/link.h"
 #include "link/ring.h"
 

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "box.h"
+#include "ucm_fixture.h"
 #include "progress/gsi.h"
 #include "ucm/devices.h"
 #include "ucm/manager.h"
@@ -255,10 +255,10 @@ static void test_failed_start(void **state)
 
 static void test_any(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
 	expect_heard(LOOPBACK, true);
 	expect_heard(FIRST, true);
 	expect_heard(SECOND_ONE, true);
@@ -270,7 +270,7 @@ static void test_any(void **state)
 		expect_heard(THIRD, false);
 		expect_heard(FIRST, true);
 	}
-	close_box(&box);
+	ucm_fixture_close(&fixture);
 }
 
 /* The address that an id is bound to may return: it is opened as long as the id exists. */
@@ -332,13 +332,13 @@ static void test_device_gone(void **state)
  */
 static void test_connection(void **state)
 {
-	struct box box;
+	struct ucm_fixture fixture;
 
 	(void)state;
-	open_box(&box, RDMA_PS_TCP, 3);
-	establish(&box);
-	world_close(box.client);
-	world_close(box.server);
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	establish_connection(&fixture);
+	world_close(fixture.client);
+	world_close(fixture.server);
 	assert_int_not_equal(world_connections(), 0);
 	change(FIRST, false);
 	expect_heard(FIRST, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "ring_box.h"
+#include "ring_fixture.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ int ring_set_up(void **state)
 		return -1;
 	mprotect(at + 3 * page + ROOM, page, PROT_NONE);
 	for (unsigned int i = 0; i < NOISE_BYTES; i++)
-		ring_noise[i] = (uint8_t)draw(256);
+		ring_noise[i] = (uint8_t)rand_below(256);
 	fixture->mapping = at;
 	fixture->page = page;
 	/* At the end of its page, so that what is behind it is guarded to the byte. */

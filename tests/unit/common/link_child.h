@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Other processes for the tests of the link: an agent opens the link and an address, serves
+ * Other processes for the tests of the link: a child opens the link and an address, serves
  * requests, forwards what belongs to other slots as progress would, and reports each datagram that
  * reaches it.
  *
  * A test datagram looks enough like a packet: the destination QPN in bytes 5 to 7, a tag in 8
  * to 11.
  */
-#ifndef UROCE_TESTS_LINK_AGENT_H
-#define UROCE_TESTS_LINK_AGENT_H
+#ifndef UROCE_TESTS_LINK_CHILD_H
+#define UROCE_TESTS_LINK_CHILD_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,32 +21,32 @@
 
 #include "link/link.h"
 
-#define AGENT_NOBODY 65534
+#define CHILD_NOBODY 65534
 
 /* Time limit for an event, on a host with much other work. */
-enum { AGENT_PATIENCE_MS = 10000 };
+enum { CHILD_TIMEOUT_MS = 10000 };
 
 extern const uint8_t loopback4[16]; /* 127.0.0.1 */
 extern const uint8_t other4[16];    /* 127.0.0.2 */
 extern const uint8_t loopback6[16]; /* ::1 */
 
-enum agent_event {
-	AGENT_OPENED,	/* result of opening: error, slot, text */
-	AGENT_DATAGRAM, /* one datagram for the agent's own slot */
-	AGENT_DONE,	/* result of an order: error */
+enum child_event {
+	CHILD_OPENED,	/* result of opening: error, slot, text */
+	CHILD_DATAGRAM, /* one datagram for the child's own slot */
+	CHILD_DONE,	/* result of an order: error */
 };
 
-/* To the agent, about the address that it opened last. */
-struct agent_order {
-	enum { AGENT_SHARE, AGENT_SEND } what;
-	bool on; /* AGENT_SHARE: link_set_shared_memory() */
-	/* AGENT_SEND: bursts of so many bytes with the tags from tag on, by a peer that stays open.
+/* To the child, about the address that it opened last. */
+struct child_order {
+	enum { CHILD_SHARE, CHILD_SEND } what;
+	bool on; /* CHILD_SHARE: link_set_shared_memory() */
+	/* CHILD_SEND: bursts of so many bytes with the tags from tag on, by a peer that stays open.
 	 */
 	uint32_t qpn, tag, bursts, bytes, segment;
 };
 
-struct agent_report {
-	enum agent_event event;
+struct child_report {
+	enum child_event event;
 	int error;
 	unsigned int slot;
 	char text[LINK_ERROR_TEXT];
@@ -59,41 +59,41 @@ struct agent_report {
 	bool memory; /* it came through shared memory */
 };
 
-struct agent {
+struct link_child {
 	pid_t pid;
 	int sock;
 	unsigned int slot;
 };
 
 /* A cmocka setup function: a network namespace of its own with lo up, where that is allowed. */
-int fresh_network(void **state);
-bool network_is_fresh(void);
+int enter_new_netns(void **state);
+bool in_new_netns(void);
 
 /*
- * Forks an agent of a user (0: of the caller's) that opens the address gid; *report is the result.
- * The caller's own link (or NULL) is served while the agent opens.
+ * Forks a child of a user (0: of the caller's) that opens the address gid; *report is the result.
+ * The caller's own link (or NULL) is served while the child opens.
  */
-void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own,
-		 struct agent_report *report);
+void child_start(struct link_child *child, uid_t uid, const uint8_t gid[16], struct link *own,
+		 struct child_report *report);
 /* The same, and it must work. */
-void agent_start_good(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own);
-/* Let the agent open one more address; its report comes later. */
-void agent_open(struct agent *agent, const uint8_t gid[16]);
+void child_start_good(struct link_child *child, uid_t uid, const uint8_t gid[16], struct link *own);
+/* Let the child open one more address; its report comes later. */
+void child_open(struct link_child *child, const uint8_t gid[16]);
 /* The same, and it must work. */
-void agent_open_good(struct agent *agent, const uint8_t gid[16], struct link *own);
+void child_open_good(struct link_child *child, const uint8_t gid[16], struct link *own);
 /* Have an order done: the result is in the next report. */
-void agent_order(struct agent *agent, const struct agent_order *order);
-/* Let the agent share memory, or not. */
-void agent_share(struct agent *agent, struct link *own, bool on);
+void child_order(struct link_child *child, const struct child_order *order);
+/* Let the child share memory, or not. */
+void child_share(struct link_child *child, struct link *own, bool on);
 /* The next report within some milliseconds: false when there is none. */
-bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
-		  struct agent_report *report);
-/* It must come, and be of a whole datagram in the agent's own slot. */
-struct agent_report agent_expect_datagram(struct agent *agent, struct link *own, uint32_t qpn,
+bool child_report(struct link_child *child, struct link *own, int timeout_ms,
+		  struct child_report *report);
+/* It must come, and be of a whole datagram in the child's own slot. */
+struct child_report child_expect_datagram(struct link_child *child, struct link *own, uint32_t qpn,
 					  uint32_t tag);
 /* End it and wait for its end: by its own link_close() or by kill -9. */
-void agent_stop(struct agent *agent);
-void agent_kill(struct agent *agent);
+void child_stop(struct link_child *child);
+void child_kill(struct link_child *child);
 
 /* Write a test datagram. */
 void put_datagram(uint8_t *bytes, size_t length, uint32_t qpn, uint32_t tag);
