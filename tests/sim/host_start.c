@@ -84,7 +84,7 @@ void end_set_state(struct sim_end *end, enum eng_qp_state state)
 static bool shares(const struct sim_end *end)
 {
 	return end->plan->share_bytes > 0 &&
-	       (end->world->plan.generation < 3 || !service_is_loose(end->type));
+	       (end->world->plan.generation < 3 || !service_is_uc_ud(end->type));
 }
 
 static void create(struct sim_end *end)

@@ -67,7 +67,7 @@ static void print_totals(const struct world *world, uint64_t seeds, uint64_t fai
 	printf("%" PRIu64 " messages of XRC; %" PRIu64 " of UC and UD, %" PRIu64
 	       " received; %" PRIu64 " from shared queues; %" PRIu64 " windows, %" PRIu64
 	       " memories gone\n",
-	       world->total.xrc_sent, world->total.loose_sent, world->total.loose_received,
+	       world->total.xrc_sent, world->total.uc_ud_sent, world->total.uc_ud_received,
 	       world->total.shared_received, world->total.windows_bound, world->total.gone);
 	/* Three bytes of ICRC instead of four, when the identification may be anything. */
 	if (world->total.slipped > 0)

@@ -170,8 +170,8 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 	random_seed(&random, world->plan.seed, 100 + n + 1000 * (uint64_t)round);
 	if (world->plan.flows)
 		script_make_flow(connection->script, &world->plan, n, &random);
-	else if (service_is_loose(world->plan.service[n]))
-		script_make_loose(connection->script, &world->plan, n, &random);
+	else if (service_is_uc_ud(world->plan.service[n]))
+		script_make_uc_ud(connection->script, &world->plan, n, &random);
 	else
 		script_make(connection->script, &world->plan, n, &random);
 	for (uint32_t side = 0; side < 2; side++) {
@@ -458,9 +458,9 @@ static void add_up_services(struct world *world, const struct sim_end *end)
 {
 	const struct script *script = end->script;
 
-	if (service_is_loose(end->type)) {
-		world->total.loose_sent += end->oracle.asking.oldest;
-		world->total.loose_received += end->oracle.receives_completed;
+	if (service_is_uc_ud(end->type)) {
+		world->total.uc_ud_sent += end->oracle.asking.oldest;
+		world->total.uc_ud_received += end->oracle.receives_completed;
 	}
 	if (end->type == ENG_XRC_SEND)
 		world->total.xrc_sent += end->oracle.asking.oldest;

@@ -130,7 +130,7 @@ struct world {
 	/* Over all seeds. */
 	struct {
 		uint64_t packets, lost, damaged, slipped, messages, timeouts, repeated;
-		uint64_t loose_sent, loose_received, shared_received, windows_bound, gone;
+		uint64_t uc_ud_sent, uc_ud_received, shared_received, windows_bound, gone;
 		uint64_t xrc_sent;
 		uint64_t naks, rnr_naks, limited, unsolicited, errors, drains, virtual_ns;
 	} total;

@@ -136,7 +136,7 @@ static bool is_duplicate(struct sim_end *end, const struct wire_packet *packet)
 	const struct answering *answering = &end->oracle.answering;
 	enum wire_family family = wire_op_info(packet->opcode)->family;
 
-	return !service_is_loose(end->type) &&
+	return !service_is_uc_ud(end->type) &&
 	       (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) &&
 	       answering->repeat_owed &&
 	       oracle_position(packet->psn, end->peer->plan->psn, answering->expected) ==
@@ -148,7 +148,7 @@ static bool is_solicitation(struct sim_end *end, const struct wire_packet *packe
 {
 	const struct asking *asking = &end->oracle.asking;
 
-	return !service_is_loose(end->type) &&
+	return !service_is_uc_ud(end->type) &&
 	       oracle_position(packet->psn, end->plan->psn, asking->high) < asking->unacked;
 }
 
@@ -164,7 +164,7 @@ static bool limited_at_last(struct sim_end *end, const struct wire_packet *packe
 	const struct asking *asking = &end->oracle.asking;
 	const struct message *message = &end->script->messages[asking->begun];
 
-	return !service_is_loose(end->type) && asking->begun < end->sent_posted &&
+	return !service_is_uc_ud(end->type) && asking->begun < end->sent_posted &&
 	       message->takes_receive > asking->allowed && asking_wait_ns(end) > 0 &&
 	       oracle_position(packet->psn, end->plan->psn, asking->high) == message->first;
 }

@@ -136,7 +136,7 @@ static uint32_t ud_wrong_source(struct sim_end *end, struct eng_wc *wc)
 
 static uint32_t sqe_forgets_flush(struct sim_end *end, struct eng_wc *wc)
 {
-	return service_is_loose(end->type) && eng_qp_state(end->qp) == ENG_SQE &&
+	return service_is_uc_ud(end->type) && eng_qp_state(end->qp) == ENG_SQE &&
 			       wc->status == ENG_WR_FLUSH_ERR
 		       ? 0
 		       : 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Common parts of the oracle: arithmetic and tables of its own, start and dispatch. */
-#include "sim/oracle/oracle_loose.h"
+#include "sim/oracle/oracle_uc_ud.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ void oracle_start(struct sim_end *end)
 	/* rule C9: what was answered last is the position before the first. */
 	answering->answered = answering->settled = answering->ack_asked = -1;
 	answering->ahead_to = answering->again_to = answering->repeat_at = -1;
-	loose_start(end);
+	oracle_uc_ud_start(end);
 }
 
 void oracle_free(struct sim_end *end)
@@ -118,8 +118,8 @@ void oracle_free(struct sim_end *end)
 void oracle_arrival(struct sim_end *end, const struct wire_packet *packet,
 		    const struct net_packet *from)
 {
-	if (service_is_loose(end->type))
-		loose_arrival(end, packet, from);
+	if (service_is_uc_ud(end->type))
+		oracle_uc_ud_arrival(end, packet, from);
 	else if (wire_op_is_request(packet->opcode))
 		answering_arrival(end, packet, from->serial);
 	else
@@ -164,10 +164,10 @@ void oracle_bind(struct sim_end *end, const struct eng_send_wqe *wqe)
 
 void oracle_nothing_to_send(struct sim_end *end, enum eng_tx reason, unsigned int sides)
 {
-	bool loose = service_is_loose(end->type);
+	bool is_uc_ud = service_is_uc_ud(end->type);
 
-	if ((sides & ENG_RESPONSES) && !loose)
+	if ((sides & ENG_RESPONSES) && !is_uc_ud)
 		answering_nothing(end);
 	if (sides & ENG_REQUESTS)
-		(loose ? loose_nothing : asking_nothing)(end, reason);
+		(is_uc_ud ? oracle_uc_ud_nothing : asking_nothing)(end, reason);
 }

@@ -8,7 +8,7 @@
  * - oracle_arrivals.c: responses as the requester must handle them, timeouts
  * - oracle_responses.c: response packets: reported credits, order, NAKs; pending responses
  * - oracle_completions.c: completions and memory
- * - oracle_loose.h: all of that for UC and UD
+ * - oracle_uc_ud.h: all of that for UC and UD
  * - oracle_schedule.c: reasons and durations of delays; inputs of the engine
  * - oracle_ecn.c: congestion notification, and the window
  * - oracle_flows.c: shares of flows through one bottleneck

@@ -361,7 +361,7 @@ void oracle_before_expiry(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
-	if (service_is_loose(end->type))
+	if (service_is_uc_ud(end->type))
 		world_fail(end->world, "%s: a timer of a service that waits for nothing",
 			   end->name);
 	/* If it is a timeout, then it is one retry more. */
@@ -494,7 +494,7 @@ void oracle_lost(struct sim_end *end, const struct net_packet *packet)
 	int64_t position, last;
 	uint32_t index;
 
-	if (packet->copy || packet->cnp || service_is_loose(end->type))
+	if (packet->copy || packet->cnp || service_is_uc_ud(end->type))
 		return;
 	if (!packet->request) {
 		asking = &end->peer->oracle.asking;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "sim/oracle/oracle_loose.h"
+#include "sim/oracle/oracle_uc_ud.h"
 #include "sim/world.h"
 
 static const struct message *message_at(const struct sim_end *end, uint32_t index)
@@ -98,8 +98,8 @@ void oracle_after_step(struct sim_end *end)
 	struct oracle *oracle = &end->oracle;
 
 	eng_check(end->qp);
-	if (service_is_loose(end->type)) {
-		loose_after_step(end);
+	if (service_is_uc_ud(end->type)) {
+		oracle_uc_ud_after_step(end);
 		return;
 	}
 	if (eng_qp_state(end->qp) == ENG_ERR && end->state != ENG_ERR) {
@@ -256,7 +256,7 @@ static void forget_held(struct sim_end *end)
 	if (!answering->holding)
 		return;
 	oracle_let_go(end);
-	if (service_is_loose(end->type))
+	if (service_is_uc_ud(end->type))
 		return;
 	receive = queue_receive(end->queue, answering->held);
 	area_forget_list(&end->queue->script->landing, receive->sge, receive->sge_count);
@@ -332,9 +332,9 @@ void oracle_completion(struct sim_end *end, const struct eng_wc *wc)
 		    (unsigned long long)(wc->receive ? ~wc->wr_id : wc->wr_id), eng_op_name(wc->op),
 		    eng_status_name(wc->status), wc->byte_len, wc->solicited ? " solicited" : "");
 	if (wc->receive)
-		(service_is_loose(end->type) ? loose_received : receive_completion)(end, wc);
-	else if (service_is_loose(end->type))
-		loose_sent(end, wc);
+		(service_is_uc_ud(end->type) ? oracle_uc_ud_received : receive_completion)(end, wc);
+	else if (service_is_uc_ud(end->type))
+		oracle_uc_ud_sent(end, wc);
 	else
 		oracle_sent_completion(end, wc, send_error, "acknowledged");
 }
@@ -349,8 +349,8 @@ void oracle_event(struct sim_end *end, enum eng_event event)
 			world_fail(end->world, "%s: an event LAST_WQE_REACHED too many", end->name);
 		return;
 	}
-	if (service_is_loose(end->type)) {
-		loose_event(end, event);
+	if (service_is_uc_ud(end->type)) {
+		oracle_uc_ud_event(end, event);
 		return;
 	}
 	while ((event == ENG_EVENT_QP_REQ_ERR || event == ENG_EVENT_QP_ACCESS_ERR ||
@@ -396,8 +396,8 @@ void oracle_to_error(struct sim_end *end)
 
 bool oracle_all_done(const struct sim_end *end)
 {
-	if (service_is_loose(end->type))
-		return loose_all_done(end);
+	if (service_is_uc_ud(end->type))
+		return oracle_uc_ud_all_done(end);
 	return end->oracle.asking.oldest == end->script->message_count &&
 	       end->peer->oracle.receives_completed == end->script->receives_needed;
 }
@@ -478,8 +478,8 @@ void oracle_final(struct sim_end *end)
 	oracle_check_flushed(end);
 	if (end->oracle.last_wqes != end->rq_shared)
 		world_fail(end->world, "%s: no event LAST_WQE_REACHED", end->name);
-	if (service_is_loose(end->type)) {
-		loose_final(end);
+	if (service_is_uc_ud(end->type)) {
+		oracle_uc_ud_final(end);
 	} else {
 		check_counters(end);
 		forget_unfinished(end);

@@ -10,7 +10,7 @@
 void oracle_gone(struct sim_end *end)
 {
 	/* READs that were asked for before may be refused now, whatever comes next. */
-	if (!service_is_loose(end->type) && end->script->remote.gone)
+	if (!service_is_uc_ud(end->type) && end->script->remote.gone)
 		end->oracle.may_be_in_error = true;
 }
 

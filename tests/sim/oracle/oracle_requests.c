@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "sim/oracle/oracle_loose.h"
+#include "sim/oracle/oracle_uc_ud.h"
 #include "sim/world.h"
 
 /* Packets under way of which none asks for an ACK. */
@@ -385,8 +385,8 @@ void oracle_request(struct sim_end *end, const struct wire_packet *packet, bool 
 	uint32_t index = script_find(end->script, position);
 	uint32_t psns = 1;
 
-	if (service_is_loose(end->type)) {
-		loose_request(end, packet, taken_back);
+	if (service_is_uc_ud(end->type)) {
+		oracle_uc_ud_request(end, packet, taken_back);
 		return;
 	}
 	if (is_solicitation(end, position, packet, taken_back))
@@ -435,7 +435,7 @@ uint64_t asking_under_way(const struct sim_end *end, bool share, uint32_t *reque
 	bool flows = end->world->plan.flows;
 	uint64_t bytes = 0;
 
-	if (service_is_loose(end->type))
+	if (service_is_uc_ud(end->type))
 		return 0;
 	for (uint32_t i = asking->oldest; i < asking->begun; i++) {
 		const struct message *message = message_at(end, i);

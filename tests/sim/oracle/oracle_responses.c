@@ -515,8 +515,8 @@ void oracle_response(struct sim_end *end, const struct wire_packet *packet)
 	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, answering->expected);
 	bool is_ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
 
-	if (service_is_loose(end->type))
-		world_fail(end->world, "%s: an answer of a loose service", end->name);
+	if (service_is_uc_ud(end->type))
+		world_fail(end->world, "%s: a response of UC or UD", end->name);
 	/* rule S13 test: one that fails by itself acknowledges what has come. */
 	if (end->state == ENG_ERR && !answering->fatal && !refuses_read(end, packet, position) &&
 	    !(end->oracle.broke && is_ack && position > answering->answered))
@@ -546,7 +546,7 @@ void oracle_response(struct sim_end *end, const struct wire_packet *packet)
 /* rule C8 test: duplicates of the last positive ACK, in case that was lost. */
 void oracle_farewell(struct sim_end *end)
 {
-	if (!service_is_loose(end->type) && may_answer(end) && !end->oracle.answering.fatal &&
+	if (!service_is_uc_ud(end->type) && may_answer(end) && !end->oracle.answering.fatal &&
 	    end->oracle.answering.established)
 		end->oracle.answering.farewells = FAREWELLS;
 }
@@ -556,7 +556,7 @@ bool oracle_has_answers(const struct sim_end *end)
 	const struct answering *answering = &end->oracle.answering;
 
 	/* Repeated responses are paced as well, and stay in front (rule S8). */
-	return !service_is_loose(end->type) &&
+	return !service_is_uc_ud(end->type) &&
 	       (answering->again_to >= 0 ||
 		answer_between(end, answering->settled + 1, answering->expected));
 }
@@ -571,7 +571,7 @@ bool oracle_owes_answer(const struct sim_end *end)
 	const struct answering *answering = &end->oracle.answering;
 
 	/* READ responses may pause, and all behind them with them. */
-	if (service_is_loose(end->type) || oracle_pauses(end))
+	if (service_is_uc_ud(end->type) || oracle_pauses(end))
 		return false;
 	return may_answer(end) && (answering->rnr_owed || answering->nak_owed ||
 				   answering->ack_asked > answering->settled);

@@ -64,7 +64,7 @@ static bool is_amid_message(const struct sim_end *end)
  */
 void oracle_receives_say_nothing(struct sim_end *end)
 {
-	if (service_is_loose(end->type))
+	if (service_is_uc_ud(end->type))
 		return;
 	if (!end->ack_is_delayed) {
 		if (!oracle_pauses(end))
@@ -92,7 +92,7 @@ bool oracle_share_is_used_up(const struct sim_end *end)
 bool oracle_is_too_long(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
-	bool acked = !service_is_loose(end->type) && asking->unacked > asking->next;
+	bool acked = !service_is_uc_ud(end->type) && asking->unacked > asking->next;
 	int64_t next = acked ? asking->unacked : asking->next;
 	int64_t unsent = asking->high - (asking->may_repeat ? asking->unacked : next);
 
@@ -118,7 +118,7 @@ void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool
 	/* An ACK that is rolled back is delayed again, if there is a reason then. */
 	if (burst->has_ack || burst->kind == ENG_BURST_ACK)
 		end->ack_waits_for_recv_post = end->ack_is_delayed = false;
-	if (shared && burst->kind == ENG_BURST_REQUESTS && !service_is_loose(end->type) &&
+	if (shared && burst->kind == ENG_BURST_REQUESTS && !service_is_uc_ud(end->type) &&
 	    !holds_room_unasked(&end->oracle.asking))
 		world_fail(end->world, "%s: requests overtake those that wait for the share",
 			   end->name);

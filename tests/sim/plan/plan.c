@@ -168,9 +168,9 @@ static uint64_t worst_round_trip(const struct plan *plan)
 
 	/* A service without acknowledgements sends at once. */
 	for (uint32_t n = 0; n < plan->connections; n++)
-		if (service_is_loose(plan->service[n]))
-			most += (uint64_t)plan->loose[0].messages * plan->loose[0].max_length +
-				(uint64_t)plan->loose[1].messages * plan->loose[1].max_length;
+		if (service_is_uc_ud(plan->service[n]))
+			most += (uint64_t)plan->uc_ud[0].messages * plan->uc_ud[0].max_length +
+				(uint64_t)plan->uc_ud[1].messages * plan->uc_ud[1].max_length;
 	for (uint32_t side = 0; side < 2; side++) {
 		const struct net_plan *net = &plan->net[side];
 		const struct end_plan *end = &plan->end[side];
@@ -207,8 +207,8 @@ static void plan_timers(struct sim_random *random, struct plan *plan)
 		/* An end that has not started receives nothing: requests are lost. */
 		end->ready_ns = plan->lossless ? 0 : random_skewed(random, timeout);
 		end->rts_ns = end->ready_ns + random_skewed(random, 20 * MICROSECOND);
-		plan->loose[side].ready_ns = end->ready_ns;
-		plan->loose[side].rts_ns = end->rts_ns;
+		plan->uc_ud[side].ready_ns = end->ready_ns;
+		plan->uc_ud[side].rts_ns = end->rts_ns;
 	}
 }
 

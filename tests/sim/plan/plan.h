@@ -140,7 +140,7 @@ struct plan {
 
 	/* Others than RC (plan_services.c). */
 	enum eng_qp_type service[PLAN_MAX_CONNECTIONS];
-	struct end_plan loose[2]; /* the ends of services without responses: UC and UD */
+	struct end_plan uc_ud[2]; /* the ends of services without responses: UC and UD */
 	uint32_t qkey[PLAN_MAX_CONNECTIONS][2];
 	struct {
 		enum plan_area area; /* registered memory that goes in the middle of it all */
@@ -185,7 +185,7 @@ static inline uint32_t flow_asker(enum eng_op op)
 uint32_t plan_longest_receive(const struct plan *plan, uint32_t side);
 
 /* Returns true for a service without responses and retries. */
-static inline bool service_is_loose(enum eng_qp_type service)
+static inline bool service_is_uc_ud(enum eng_qp_type service)
 {
 	return service == ENG_UC || service == ENG_UD;
 }
@@ -196,7 +196,7 @@ static inline const struct end_plan *plan_of(const struct plan *plan, uint32_t c
 		return &plan->flow[connection][side];
 	if (plan->service[connection] == ENG_XRC_SEND)
 		return &plan->xrc[side];
-	return service_is_loose(plan->service[connection]) ? &plan->loose[side] : &plan->end[side];
+	return service_is_uc_ud(plan->service[connection]) ? &plan->uc_ud[side] : &plan->end[side];
 }
 
 /* Type of an end: a connection of XRC has two halves. */

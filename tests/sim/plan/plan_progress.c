@@ -59,7 +59,7 @@ static void plan_share(struct sim_random *random, struct plan *plan, uint32_t si
 		return;
 	plan->end[side].share_bytes = bytes;
 	plan->xrc[side].share_bytes = bytes;
-	plan->loose[side].share_bytes = bytes;
+	plan->uc_ud[side].share_bytes = bytes;
 }
 
 void plan_third_generation(struct plan *plan)

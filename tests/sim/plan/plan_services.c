@@ -14,11 +14,11 @@
 #define MAX_LOOSE_BYTES 33000
 #define MAX_SHARED_BYTES 33000
 
-static void plan_loose(struct sim_random *random, struct plan *plan, uint32_t side)
+static void plan_uc_ud(struct sim_random *random, struct plan *plan, uint32_t side)
 {
 	static const enum eng_op ops[] = { ENG_SEND, ENG_SEND_IMM, ENG_WRITE, ENG_WRITE_IMM };
 	static const uint32_t most_packets[] = { 1, 2, 3, 8 };
-	struct end_plan *end = &plan->loose[side];
+	struct end_plan *end = &plan->uc_ud[side];
 	uint32_t packets = most_packets[random_below(random, 4)];
 
 	/* The host has the same habits with all its queue pairs. */
@@ -79,8 +79,8 @@ uint32_t plan_longest_receive(const struct plan *plan, uint32_t side)
 	uint32_t connected = plan->end[!side].max_length;
 	uint32_t datagram = ENG_GRH_BYTES + plan->mtu;
 
-	if (plan->uc_shares && plan->loose[!side].max_length > connected)
-		connected = plan->loose[!side].max_length;
+	if (plan->uc_shares && plan->uc_ud[!side].max_length > connected)
+		connected = plan->uc_ud[!side].max_length;
 	return connected > datagram ? connected : datagram;
 }
 
@@ -107,7 +107,7 @@ static void plan_keys(struct sim_random *random, struct plan *plan)
 	plan->gone.visits = (uint32_t)random_skewed(random, 1000);
 }
 
-static void plan_loose_services(struct sim_random *random, struct plan *plan)
+static void plan_uc_ud_services(struct sim_random *random, struct plan *plan)
 {
 	uint32_t kind, first, extra;
 
@@ -128,7 +128,7 @@ static void plan_loose_services(struct sim_random *random, struct plan *plan)
 			plan->service[n] = random_chance(random, 500) ? ENG_UC : ENG_UD;
 	}
 	for (uint32_t side = 0; side < 2; side++)
-		plan_loose(random, plan, side);
+		plan_uc_ud(random, plan, side);
 	plan_qkeys(random, plan);
 }
 
@@ -140,7 +140,7 @@ void plan_services(struct plan *plan)
 	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
 		plan->service[n] = ENG_RC;
 	plan_common_queues(&random, plan);
-	plan_loose_services(&random, plan);
+	plan_uc_ud_services(&random, plan);
 	random_seed(&random, plan->seed, 4);
 	plan_keys(&random, plan);
 }
@@ -198,10 +198,10 @@ void plan_print_services(const struct plan *plan)
 		       'A' + (int)plan->gone.side, plan->gone.connection + 1, plan->gone.visits);
 	printf("\n");
 	for (uint32_t side = 0; side < 2; side++)
-		if (plan->loose[side].messages > 0)
+		if (plan->uc_ud[side].messages > 0)
 			printf("# %c, UC and UD: %u messages up to %u bytes, psn %u, spoiled %u, "
 			       "short receives %u\n",
-			       'A' + (int)side, plan->loose[side].messages,
-			       plan->loose[side].max_length, plan->loose[side].psn,
-			       plan->loose[side].spoiled, plan->loose[side].short_receives);
+			       'A' + (int)side, plan->uc_ud[side].messages,
+			       plan->uc_ud[side].max_length, plan->uc_ud[side].psn,
+			       plan->uc_ud[side].spoiled, plan->uc_ud[side].short_receives);
 }

@@ -110,7 +110,7 @@ struct script {
 void script_make(struct script scripts[2], const struct plan *plan, uint32_t connection,
 		 struct sim_random *random);
 /* The same for a connection of UC or UD. */
-void script_make_loose(struct script scripts[2], const struct plan *plan, uint32_t connection,
+void script_make_uc_ud(struct script scripts[2], const struct plan *plan, uint32_t connection,
 		       struct sim_random *random);
 /* The same for a flow of plan->flows. */
 void script_make_flow(struct script scripts[2], const struct plan *plan, uint32_t connection,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <string.h>
 
-#include "sim/oracle/oracle_loose.h"
+#include "sim/oracle/oracle_uc_ud.h"
 #include "sim/world.h"
 
 static bool may_listen(const struct sim_end *end)
@@ -97,7 +97,7 @@ static void uc_arrival(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct listening *listening = &end->oracle.listening;
 	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, listening->expected);
-	uint32_t index = loose_find(end->peer, position), at;
+	uint32_t index = oracle_uc_ud_find(end->peer, position), at;
 	const struct message *message;
 
 	if (!may_listen(end) || position < listening->expected)
@@ -128,7 +128,7 @@ static void ud_arrival(struct sim_end *end, const struct wire_packet *packet,
 	struct listening *listening = &end->oracle.listening;
 	int64_t position =
 		oracle_position(packet->psn, sender->plan->psn, sender->oracle.asking.high);
-	uint32_t index = loose_find(sender, position);
+	uint32_t index = oracle_uc_ud_find(sender, position);
 	const struct message *message;
 
 	if (index == NO_INDEX) {
@@ -149,8 +149,8 @@ static void ud_arrival(struct sim_end *end, const struct wire_packet *packet,
 	due(end, sender, index);
 }
 
-void loose_arrival(struct sim_end *end, const struct wire_packet *packet,
-		   const struct net_packet *from)
+void oracle_uc_ud_arrival(struct sim_end *end, const struct wire_packet *packet,
+			  const struct net_packet *from)
 {
 	end->oracle.listening.written.length = 0;
 	if (!wire_op_is_request(packet->opcode))
@@ -188,7 +188,7 @@ static const char *wrong_receive(const struct sim_end *end, const struct eng_wc 
 	return NULL;
 }
 
-void loose_received(struct sim_end *end, const struct eng_wc *wc)
+void oracle_uc_ud_received(struct sim_end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	struct listening *listening = &oracle->listening;
@@ -213,7 +213,7 @@ void loose_received(struct sim_end *end, const struct eng_wc *wc)
 	oracle->receives_completed++;
 }
 
-void loose_check_arrived(struct sim_end *end)
+void oracle_uc_ud_check_arrived(struct sim_end *end)
 {
 	const struct area *remote = &end->script->remote;
 	struct extent written = end->oracle.listening.written;

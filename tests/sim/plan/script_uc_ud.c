@@ -68,7 +68,7 @@ static void limit_datagram(struct message *message, uint32_t mtu, uint32_t spoil
 static void make_datagram(struct message *message, const struct plan *plan, uint32_t connection,
 			  uint32_t side, struct sim_random *random)
 {
-	const struct end_plan *end = &plan->loose[side];
+	const struct end_plan *end = &plan->uc_ud[side];
 
 	do
 		message->dest = random_below(random, plan->connections);
@@ -89,7 +89,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 			 uint32_t side, struct sim_random *random)
 {
 	struct script *script = &scripts[side], *peer = &scripts[!side];
-	const struct end_plan *end = &plan->loose[side];
+	const struct end_plan *end = &plan->uc_ud[side];
 	enum eng_qp_type type = plan->service[connection];
 	struct message *message = script_new_message(script);
 
@@ -123,7 +123,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	return true;
 }
 
-void script_make_loose(struct script scripts[2], const struct plan *plan, uint32_t connection,
+void script_make_uc_ud(struct script scripts[2], const struct plan *plan, uint32_t connection,
 		       struct sim_random *random)
 {
 	bool datagrams = plan->service[connection] == ENG_UD;
@@ -131,15 +131,15 @@ void script_make_loose(struct script scripts[2], const struct plan *plan, uint32
 	for (uint32_t side = 0; side < 2; side++)
 		script_start(&scripts[side], random);
 	for (uint32_t side = 0; side < 2; side++)
-		while (scripts[side].message_count < plan->loose[side].messages &&
+		while (scripts[side].message_count < plan->uc_ud[side].messages &&
 		       make_message(scripts, plan, connection, side, random))
 			;
 	for (uint32_t side = 0; side < 2; side++) {
-		uint32_t longest = plan->loose[!side].max_length;
+		uint32_t longest = plan->uc_ud[!side].max_length;
 
 		if (datagrams)
 			longest = ENG_GRH_BYTES + (longest < plan->mtu ? longest : plan->mtu);
-		make_receives(&scripts[side], longest, &plan->loose[side], random);
+		make_receives(&scripts[side], longest, &plan->uc_ud[side], random);
 		area_grow(&scripts[side].landing, GUARD);
 		area_grow(&scripts[side].remote, GUARD);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "sim/oracle/oracle_loose.h"
+#include "sim/oracle/oracle_uc_ud.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static struct message *message_at(const struct sim_end *end, uint32_t index)
 	return &end->script->messages[index];
 }
 
-void loose_start(struct sim_end *end)
+void oracle_uc_ud_start(struct sim_end *end)
 {
 	struct listening *listening = &end->oracle.listening;
 
@@ -20,7 +20,7 @@ void loose_start(struct sim_end *end)
 }
 
 /* Messages that have been flushed take no position: the last one from there on is meant. */
-uint32_t loose_find(const struct sim_end *end, int64_t position)
+uint32_t oracle_uc_ud_find(const struct sim_end *end, int64_t position)
 {
 	uint32_t low = 0, high = end->oracle.asking.begun;
 
@@ -102,7 +102,7 @@ static void check_form(struct sim_end *end, uint32_t index, int64_t position,
 }
 
 /* rule S2 test: each packet once, in order. */
-void loose_request(struct sim_end *end, const struct wire_packet *packet, bool taken_back)
+void oracle_uc_ud_request(struct sim_end *end, const struct wire_packet *packet, bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->high);
@@ -127,7 +127,7 @@ void loose_request(struct sim_end *end, const struct wire_packet *packet, bool t
 		asking->high++;
 	}
 	asking->next = asking->unacked = position + 1;
-	check_form(end, loose_find(end, position), position, packet);
+	check_form(end, oracle_uc_ud_find(end, position), position, packet);
 }
 
 /* Requests that have been sent are complete. */
@@ -173,7 +173,7 @@ static void sent_error(struct sim_end *end, const struct eng_wc *wc)
 }
 
 /* rule S9 test, rule S13 test: completed in order, when sent and not before. */
-void loose_sent(struct sim_end *end, const struct eng_wc *wc)
+void oracle_uc_ud_sent(struct sim_end *end, const struct eng_wc *wc)
 {
 	pass_sent(end);
 	oracle_sent_completion(end, wc, sent_error, "sent");
@@ -204,7 +204,7 @@ static void enter_error(struct sim_end *end)
 	oracle_check_flushed(end);
 }
 
-void loose_after_step(struct sim_end *end)
+void oracle_uc_ud_after_step(struct sim_end *end)
 {
 	enum eng_qp_state state = eng_qp_state(end->qp);
 
@@ -216,11 +216,11 @@ void loose_after_step(struct sim_end *end)
 		pass_sent(end);
 	if (end->state == ENG_RTS)
 		end->oracle.erred = false;
-	loose_check_arrived(end);
+	oracle_uc_ud_check_arrived(end);
 }
 
 /* Nothing waits for a peer: posted requests are sent, and sent requests complete. */
-void loose_nothing(struct sim_end *end, enum eng_tx reason)
+void oracle_uc_ud_nothing(struct sim_end *end, enum eng_tx reason)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint32_t told = end->oracle.completed;
@@ -244,7 +244,7 @@ void loose_nothing(struct sim_end *end, enum eng_tx reason)
 			   eng_tx_name(reason));
 }
 
-void loose_event(struct sim_end *end, enum eng_event event)
+void oracle_uc_ud_event(struct sim_end *end, enum eng_event event)
 {
 	struct oracle *oracle = &end->oracle;
 
@@ -270,13 +270,13 @@ void loose_event(struct sim_end *end, enum eng_event event)
 	}
 }
 
-bool loose_all_done(const struct sim_end *end)
+bool oracle_uc_ud_all_done(const struct sim_end *end)
 {
 	return end->oracle.asking.oldest == end->script->message_count;
 }
 
 /* The engine's counters must match the observed events. */
-void loose_final(struct sim_end *end)
+void oracle_uc_ud_final(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;
 	struct eng_qp_info view;
