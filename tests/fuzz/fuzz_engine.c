@@ -275,7 +275,7 @@ enum step {
 	STEP_FORGE_TOO,
 	STEP_RAW,
 	STEP_TIME,
-	STEP_FAREWELL,
+	STEP_FINAL_ACKS,
 	STEP_UNSENT,
 	STEP_REGION,
 	STEP_STATE,
@@ -321,7 +321,7 @@ static void take_step(uint8_t what)
 	case STEP_UNSENT:
 		unsent(side);
 		break;
-	case STEP_FAREWELL:
+	case STEP_FINAL_ACKS:
 		eng_send_final_acks(side->qp);
 		break;
 	case STEP_REGION:

@@ -408,14 +408,14 @@ static const char *waiting_for(const struct sim_end *end)
 	return eng_tx_name(view.waiting);
 }
 
-static void say_farewell(struct world *world)
+static void send_final_acks(struct world *world)
 {
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
 		struct sim_end *end = end_at(world, n);
 
 		if (!random_chance(&end->random, 300))
 			continue;
-		oracle_farewell(end);
+		oracle_final_acks(end);
 		eng_send_final_acks(end->qp);
 		end->busy = true;
 	}
@@ -435,7 +435,7 @@ static void finish(struct world *world)
 	}
 	if (world->plan.flows && !world->failed)
 		flows_finish(world);
-	say_farewell(world);
+	send_final_acks(world);
 	/* rule S13 test: what is left is flushed. */
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
 		struct sim_end *end = end_at(world, n);

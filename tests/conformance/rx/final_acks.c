@@ -2,10 +2,10 @@
 /* The last words of a queue pair: what a peer needs whose last ACK was lost. */
 #include "dut.h"
 
-#define FAREWELLS 3
+#define FINAL_ACKS 3
 
 /* Three unsolicited ACKs with the PSN of the last positive response; then silence again. */
-static void test_farewell(void **state)
+static void test_final_acks(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
@@ -17,14 +17,14 @@ static void test_farewell(void **state)
 	expect_silence(dut);
 	eng_send_final_acks(dut->qp);
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_IMMEDIATE);
-	for (int i = 0; i < FAREWELLS; i++)
+	for (int i = 0; i < FINAL_ACKS; i++)
 		expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 2);
 	expect_silence(dut);
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
 /* One that the transport does not take is not one of the three, and not counted as sent. */
-static void test_farewell_unsent(void **state)
+static void test_final_acks_unsent(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	struct eng_burst burst = dut_empty_burst(dut, DUT_BURST_PACKETS);
@@ -37,14 +37,14 @@ static void test_farewell_unsent(void **state)
 	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
 	eng_tx_rollback(dut->qp, &burst);
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], 0);
-	for (int i = 0; i < FAREWELLS; i++)
+	for (int i = 0; i < FINAL_ACKS; i++)
 		expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	expect_silence(dut);
-	assert_int_equal(dut_info(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], FAREWELLS);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], FINAL_ACKS);
 }
 
 /* An ACK that is owed goes before, so that the last words cover everything. */
-static void test_farewell_covers_what_is_owed(void **state)
+static void test_final_acks_cover_owed_ack(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	unsigned int acks = 0;
@@ -58,11 +58,11 @@ static void test_farewell_covers_what_is_owed(void **state)
 	dut_pull(dut);
 	for (; dut->sent_read < dut->sent_count; dut->sent_read++, acks++)
 		assert_int_equal(dut->sent[dut->sent_read].packet.psn, DUT_RQ_PSN + 1);
-	assert_uint_in_range(acks, FAREWELLS, FAREWELLS + 1);
+	assert_uint_in_range(acks, FINAL_ACKS, FINAL_ACKS + 1);
 }
 
 /* Packets without AckReq are acknowledged now, because later no ACK can be requested. */
-static void test_farewell_covers_what_was_not_asked_for(void **state)
+static void test_final_acks_cover_unrequested(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	struct wire_packet write = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
@@ -73,13 +73,13 @@ static void test_farewell_covers_what_was_not_asked_for(void **state)
 	dut_give(dut, &write);
 	expect_silence(dut);
 	eng_send_final_acks(dut->qp);
-	for (int i = 0; i < 1 + FAREWELLS; i++)
+	for (int i = 0; i < 1 + FINAL_ACKS; i++)
 		expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	expect_silence(dut);
 }
 
 /* Nothing was received, or the QP has failed: there are no final ACKs. */
-static void test_no_farewell(void **state)
+static void test_no_final_acks(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
@@ -99,7 +99,7 @@ static void test_no_farewell(void **state)
 }
 
 /* After nothing but a NAK there is no positive response to repeat but the one before all. */
-static void test_farewell_is_no_nak(void **state)
+static void test_final_acks_are_no_naks(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
@@ -110,7 +110,7 @@ static void test_farewell_is_no_nak(void **state)
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
 	expect_ack(dut, DUT_RQ_PSN + 1, RNR_NAK(12), 1);
 	eng_send_final_acks(dut->qp);
-	for (int i = 0; i < FAREWELLS; i++)
+	for (int i = 0; i < FINAL_ACKS; i++)
 		expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	expect_silence(dut);
 }
@@ -154,12 +154,12 @@ static void test_failure_acknowledges_no_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DUT_TEST(test_farewell),
-		DUT_TEST(test_farewell_unsent),
-		DUT_TEST(test_farewell_covers_what_is_owed),
-		DUT_TEST(test_farewell_covers_what_was_not_asked_for),
-		DUT_TEST(test_no_farewell),
-		DUT_TEST(test_farewell_is_no_nak),
+		DUT_TEST(test_final_acks),
+		DUT_TEST(test_final_acks_unsent),
+		DUT_TEST(test_final_acks_cover_owed_ack),
+		DUT_TEST(test_final_acks_cover_unrequested),
+		DUT_TEST(test_no_final_acks),
+		DUT_TEST(test_final_acks_are_no_naks),
 		DUT_TEST(test_failure_acknowledges_what_came),
 		DUT_TEST(test_failure_acknowledges_no_read),
 	};

@@ -162,7 +162,7 @@ def test_within_a_process(loopback, method, arguments, result):
     end.end()
     file, = captures.judge(1)
     check_counts(captures, *counted)
-    # Each packet once as sent and once as received; what comes later is their farewell.
+    # Each packet once as sent and once as received; what comes later are the final ACKs.
     into, out = (sum(packet.time < counted[1] for packet in file.went(way))
                  for way in (captured.IN, captured.OUT))
     assert into == out

@@ -12,7 +12,7 @@ import perftest
 from hold import Hold
 from test_capture import ACK, SEND_OPCODES, Capture
 
-FAREWELLS = 3  # FINAL_ACKS of the engine
+FINAL_ACKS = 3  # FINAL_ACKS of the engine
 
 # What a busy host breaks: it is late.
 BUSY = {"S7", "S11"}
@@ -44,7 +44,7 @@ def stream_of(report):
 
 def captured(place, messages, size):
     """(the capture, the receiver's counters, the sender's) of ib_send_bw.  None if the receiver had
-    no processor for so long that the sender asked again: the answers look like farewells."""
+    no processor for so long that the sender asked again: the answers look like final ACKs."""
     hold = Hold(place)
     with Capture(place, "lo") as capture:
         pair = start(place, messages, size, hold.env)
@@ -66,10 +66,10 @@ def test_few_receives(loopback):
     rnr_naks = (counts["rnr_naks"], sending["rcvd_rnr_err"], receiving["send_rnr_err"])
     assert len(set(rnr_naks)) == 1, rnr_naks
     assert counts["sequence_naks"] == sending["rcvd_seq_err"]
-    # At its end a queue pair says farewell by repeating its last ACK, after uroce-stat was asked.
-    farewells = counts["repeated_acks"]
-    assert farewells <= FAREWELLS
-    assert counts["acks"] - farewells + counts["rnr_naks"] + counts["sequence_naks"] == \
+    # At its end a queue pair repeats its last ACK, after uroce-stat was asked.
+    final_acks = counts["repeated_acks"]
+    assert final_acks <= FINAL_ACKS
+    assert counts["acks"] - final_acks + counts["rnr_naks"] + counts["sequence_naks"] == \
         receiving["sent_pkts"] == sending["rcvd_pkts"]
     assert counts["unsolicited_acks"] == receiving["unsolicited_acks_sent"]
     assert counts["missing_packets"] == counts["late_packets"] == counts["ghost_acks"] == 0
@@ -81,7 +81,7 @@ def test_few_receives(loopback):
     assert {row["rule"] for row in stream["violations"]} <= BUSY, stream["violations"]
     judged = capture.judge()
     assert sum(judged[opcode] for opcode in SEND_OPCODES) == counts["request_packets"]
-    assert judged[ACK] == receiving["sent_pkts"] + farewells
+    assert judged[ACK] == receiving["sent_pkts"] + final_acks
     check_figure(loopback, capture.path)
 
 
@@ -100,8 +100,8 @@ def test_own_captures(loopback):
         merged = loopback.scratch.file("pcapng")
         loopback.run("mergecap", "-w", merged, *files.values()).done()
         reports.append(json.loads(trace(loopback, "--json", merged)))
-        # When it says farewell its peer may be gone.
-        assert 0 <= reports[-1]["packets"] - 2 * reports[-1]["copies"] <= FAREWELLS
+        # When it sends its final ACKs its peer may be gone.
+        assert 0 <= reports[-1]["packets"] - 2 * reports[-1]["copies"] <= FINAL_ACKS
     limited = []
     for report in reports:
         stream = stream_of(report)

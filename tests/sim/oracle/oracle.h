@@ -128,7 +128,7 @@ struct answering {
 	uint8_t *starts; /* [position]: a READ was asked for from there on (1), up to there (2) */
 	uint32_t room;
 	uint32_t invalidated; /* number of keys that SENDs are to invalidate so far */
-	uint32_t farewells;   /* ACKs without news that may still go */
+	uint32_t final_acks;  /* ACKs without news that may still go */
 	bool answers_again; /* a duplicate READ or Atomic has arrived since all responses were sent
 			     */
 	uint64_t acks, unsolicited;
@@ -224,7 +224,7 @@ void oracle_bind(struct sim_end *end, const struct eng_send_wqe *wqe);
 void oracle_gone(struct sim_end *end);
 void oracle_event(struct sim_end *end, enum eng_event event);
 /* The host is about to destroy the QP and sends its final ACKs. */
-void oracle_farewell(struct sim_end *end);
+void oracle_final_acks(struct sim_end *end);
 /* The host puts the QP into ERR. */
 void oracle_to_error(struct sim_end *end);
 /* Everything has come to rest. */

@@ -12,7 +12,7 @@
 /* A requester shows its credits at so many losses, see engine/recovery/retransmit.c. */
 #define SHOWN_MAX 5
 
-#define FAREWELLS 3
+#define FINAL_ACKS 3
 /* In place of a syndrome: the request ends the queue pair, and no NAK reports it. */
 #define NO_NAK 0xff
 
@@ -342,7 +342,7 @@ static void check_unsolicited(struct sim_end *end, const struct wire_packet *pac
 			      int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
-	bool ends = answering->farewells > 0 || end->oracle.broke ||
+	bool ends = answering->final_acks > 0 || end->oracle.broke ||
 		    (answering->fatal && end->world->plan.trouble == TROUBLE_REMOTE_INV);
 
 	answering->unsolicited++;
@@ -358,8 +358,8 @@ static void check_unsolicited(struct sim_end *end, const struct wire_packet *pac
 			   "%s: unsolicited ACK at position %" PRId64 ", acknowledged is %" PRId64
 			   " (C8)",
 			   end->name, position, answering->settled);
-	if (answering->farewells > 0) {
-		answering->farewells--;
+	if (answering->final_acks > 0) {
+		answering->final_acks--;
 		return;
 	}
 	/* A requester whose packets are lost shows itself to a peer that may keep what comes early.
@@ -544,11 +544,11 @@ void oracle_response(struct sim_end *end, const struct wire_packet *packet)
 }
 
 /* rule C8 test: duplicates of the last positive ACK, in case that was lost. */
-void oracle_farewell(struct sim_end *end)
+void oracle_final_acks(struct sim_end *end)
 {
 	if (!service_is_uc_ud(end->type) && may_answer(end) && !end->oracle.answering.fatal &&
 	    end->oracle.answering.established)
-		end->oracle.answering.farewells = FAREWELLS;
+		end->oracle.answering.final_acks = FINAL_ACKS;
 }
 
 bool oracle_has_answers(const struct sim_end *end)

@@ -68,7 +68,7 @@ static void test_crossing_disconnects(void **state)
 }
 
 /* A destroyed connection repeats its DREQ in the background and is then released. */
-static void test_farewell(void **state)
+static void test_destroy_sends_dreqs(void **state)
 {
 	(void)state;
 	pair_establish(pair, conn);
@@ -89,7 +89,7 @@ static void test_farewell(void **state)
 }
 
 /* DREQs to a peer that does not exist any more end after 15 s. */
-static void test_farewell_ends(void **state)
+static void test_destroy_dreqs_end(void **state)
 {
 	(void)state;
 	pair_establish(pair, conn);
@@ -180,7 +180,7 @@ static void test_will_of_refusal(void **state)
  * Connections that are destroyed together all send their DREQ; so do those that still wait for the
  * request limit.
  */
-static void test_many_farewells(void **state)
+static void test_many_destroyed(void **state)
 {
 	const uint64_t *sent = &cm_counters(cm[0])->sent[MAD_DREQ - MAD_ATTR_FIRST];
 	struct cm_conn *all[2 * CM_QUOTA];
@@ -208,10 +208,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_PAIR(test_disconnect),	      WITH_PAIR(test_grace),
-		WITH_PAIR(test_crossing_disconnects), WITH_PAIR(test_farewell),
-		WITH_PAIR(test_farewell_ends),	      WITH_PAIR(test_foreign_disconnects),
+		WITH_PAIR(test_crossing_disconnects), WITH_PAIR(test_destroy_sends_dreqs),
+		WITH_PAIR(test_destroy_dreqs_end),    WITH_PAIR(test_foreign_disconnects),
 		WITH_PAIR(test_last_message),	      WITH_PAIR(test_will_of_refusal),
-		WITH_PAIR(test_many_farewells),
+		WITH_PAIR(test_many_destroyed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
