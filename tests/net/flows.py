@@ -82,7 +82,7 @@ class QueueWatch:
 
     def __init__(self, lab):
         script = os.path.join(bottleneck.HERE, "queue_samples.py")
-        self.reader = Reader(lab.r.start(harness.PYTHON, script, "rb", INTERVAL, talk=True))
+        self.reader = Reader(lab.r.start(harness.PYTHON, script, "rb", INTERVAL, interactive=True))
         self.samples = []
 
     def done(self):
@@ -107,7 +107,7 @@ class StatWatch:
 
     def __init__(self, place):
         stat = os.path.join(place.scratch.bin, "uroce-stat")
-        self.reader = Reader(place.start(stat, "--json", f"--watch={INTERVAL}", talk=True))
+        self.reader = Reader(place.start(stat, "--json", f"--watch={INTERVAL}", interactive=True))
         self.pairs = {}
 
     def done(self):

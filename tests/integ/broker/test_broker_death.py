@@ -15,7 +15,7 @@ import pytest
 
 import broker_client as bc
 import harness
-import talk
+import verbs_peer
 from test_broker import ADDRESS, broker, broker_program, place, short_idle, until
 
 # Fixtures are found by name.
@@ -57,10 +57,10 @@ def test_broker_is_killed(place):
 
 def test_idle_after_a_return(place):
     """Processes that do not use queue pair 1 sleep again when they have found a new broker."""
-    ends = talk.pair(place)
+    ends = verbs_peer.pair(place)
     old = one_broker(place)
     os.kill(old, signal.SIGKILL)
-    assert ends[0].do("write") == talk.SUCCESS
+    assert ends[0].do("write") == verbs_peer.SUCCESS
     until(lambda: bc.brokers(place) not in ([], [old]), "there is no new broker", 5)
     time.sleep(0.5)
     used = [end.process.ticks() for end in ends]

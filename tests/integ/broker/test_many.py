@@ -12,7 +12,7 @@ import pytest
 
 import broker_client
 import harness
-import talk
+import verbs_peer
 
 PAIRS = 50 if harness.LONG else 8
 SECONDS = 60 if harness.LONG else 10
@@ -63,7 +63,7 @@ class Exchange(Pair):
 
     def __init__(self, place, rng):
         super().__init__(place, rng)
-        self.ends = talk.pair(place)
+        self.ends = verbs_peer.pair(place)
         self.processes = [end.process for end in self.ends]
         self.rounds = rng.randrange(200, 2000)
         self.answers = []

@@ -6,13 +6,13 @@ import shutil
 import pytest
 
 import harness
-import talk
+import verbs_peer
 
 ENV = {"UROCE_TEST_NO_STEERING": "1"}
 
 
 def open_pair(place):
-    first, second = talk.Talk(place, env=ENV), talk.Talk(place, env=ENV)
+    first, second = verbs_peer.VerbsPeer(place, env=ENV), verbs_peer.VerbsPeer(place, env=ENV)
     here, there = first.open(place.device, 0), second.open(place.device, 0)
     first.connect(there)
     second.connect(here)
@@ -24,14 +24,14 @@ def test_processes_share_one_socket(loopback):
     pairs = [open_pair(loopback) for _ in range(3)]
     for _ in range(10):
         for first, second in pairs:
-            assert first.do("write") == second.do("write") == talk.SUCCESS
+            assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
     counters = [loopback.stat(end.pid)["counters"] for pair in pairs for end in pair]
     assert sum(counter["forwarded"] for counter in counters) > 0, counters
     # Whichever had begun goes, and the next one comes.
     pairs[0][0].process.kill()
     first, second = open_pair(loopback)
-    assert first.do("write") == second.do("write") == talk.SUCCESS
-    assert pairs[1][0].do("write") == talk.SUCCESS
+    assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
+    assert pairs[1][0].do("write") == verbs_peer.SUCCESS
 
 
 @pytest.mark.parametrize("program", ["ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_ud_pingpong"])

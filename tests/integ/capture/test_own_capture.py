@@ -14,7 +14,7 @@ import pytest
 import captured
 import harness
 import perftest
-import talk
+import verbs_peer
 from hold import Hold, quiet_stat
 
 sys.path.insert(0, os.path.join(os.path.dirname(harness.HERE), "golden"))
@@ -152,7 +152,7 @@ def test_lost_and_repeated(loopback):
 def test_within_a_process(loopback, method, arguments, result):
     """What ibv_rc_pingpong and ib_send_bw -r 4 do, between two queue pairs of one process."""
     captures = Captures(loopback)
-    end = talk.Talk(loopback, env=captures.env)
+    end = verbs_peer.VerbsPeer(loopback, env=captures.env)
     here = end.open(loopback.device, loopback.gid_index(4))
     there = end.of(1, "open", loopback.device, loopback.gid_index(4))
     end.connect(there)
@@ -179,7 +179,7 @@ def test_one_process(loopback):
 
 
 def talk_pair(place, **options):
-    ends = [talk.Talk(place, **options) for _ in range(2)]
+    ends = [verbs_peer.VerbsPeer(place, **options) for _ in range(2)]
     for end in ends:
         end.here = end.open(place.device, place.gid_index(4))
     for end, other in ends, ends[::-1]:
@@ -226,8 +226,8 @@ def test_counters(loopback, way):
     ends = talk_pair(loopback, env={
         **WAYS[way], **captures.env, "UROCE_FAULT": "drop=0.05,dup=0.1,corrupt=0.05,seed=3"})
     for _ in range(30):
-        assert ends[0].do("write") == talk.SUCCESS
-        assert ends[1].do("read") == talk.SUCCESS
+        assert ends[0].do("write") == verbs_peer.SUCCESS
+        assert ends[1].do("read") == verbs_peer.SUCCESS
     shown, until = quiet_stat(loopback)
     for end in ends:
         end.end()
@@ -256,7 +256,7 @@ def test_refused(loopback):
     """What is not for any queue pair, or for none by its bytes, has the reason beside it."""
     captures = Captures(loopback)
     end, other = talk_pair(loopback, env=captures.env)
-    assert end.do("write") == talk.SUCCESS
+    assert end.do("write") == verbs_peer.SUCCESS
     qpn = end.here["qpn"]
     loopback.run(harness.PYTHON, "-c", STRAYS, "127.0.0.1",
                  f"1140ffff00{qpn ^ 1:06x}00000000" + "1f000000" + "00000000",
@@ -342,7 +342,7 @@ def test_small_disk(loopback):
 def test_one_file_for_two(loopback):
     """The second process is refused, since it would make the first one's file its own."""
     name = loopback.scratch.file("pcapng")
-    first = talk.Talk(loopback, env={"UROCE_CAPTURE": name})
+    first = verbs_peer.VerbsPeer(loopback, env={"UROCE_CAPTURE": name})
     first.open("uroce_lo", 0)
     second = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={"UROCE_CAPTURE": name})
     assert second.popen.returncode != 0 and "another process captures into it" in second.errors
@@ -359,21 +359,21 @@ def test_asked_for(loopback):
     """Begun and ended while the process runs, twice, and by one process at a time."""
     end, other = talk_pair(loopback)
     for writes in 3, 5:
-        assert end.do("write") == talk.SUCCESS
+        assert end.do("write") == verbs_peer.SUCCESS
         prefix = loopback.scratch.file("asked")
         asker = ask(loopback, end.pid, prefix + ".%p")
         asker.await_words("has begun")
         second = ask(loopback, end.pid, loopback.scratch.file("pcapng"))
         assert second.wait() == 1 and "already" in second.errors, second
         for _ in range(writes):
-            assert end.do("write") == talk.SUCCESS
+            assert end.do("write") == verbs_peer.SUCCESS
         quiet_stat(loopback)
         asker.kill(signal.SIGINT)
         file = captured.File(f"{prefix}.{end.pid}")
         sent = [p for p in file.went(captured.OUT) if captured.opcode(p) == 0x0A]
         assert len({captured.psn(p) for p in sent}) == writes
         assert f"{len(file.packets)} packets captured, 0 missing" in asker.errors, asker
-    assert end.do("write") == talk.SUCCESS
+    assert end.do("write") == verbs_peer.SUCCESS
     for one in end, other:
         one.end()
 
@@ -384,13 +384,13 @@ def test_asker_goes(loopback):
     name = loopback.scratch.file("pcapng")
     asker = ask(loopback, end.pid, name + ",snaplen=100")
     asker.await_words("has begun")
-    assert end.do("write") == talk.SUCCESS
+    assert end.do("write") == verbs_peer.SUCCESS
     asker.kill(signal.SIGKILL)
     until = time.monotonic() + harness.PATIENCE
     while not captured.File(name).statistics and time.monotonic() < until:
         time.sleep(0.01)
     size = os.path.getsize(name)
-    assert end.do("write") == talk.SUCCESS
+    assert end.do("write") == verbs_peer.SUCCESS
     quiet_stat(loopback)
     assert os.path.getsize(name) == size and captured.File(name).packets
     for one in end, other:
@@ -399,7 +399,7 @@ def test_asker_goes(loopback):
 
 def test_who_may_ask(loopback):
     harness.need_root()
-    end = talk.open_end(loopback)
+    end = verbs_peer.start(loopback)
     name = loopback.scratch.file("pcapng")
     stranger = ask(loopback, end.pid, name, user=harness.NOBODY)
     assert stranger.wait() == 1 and "no uroce process of yours" in stranger.errors

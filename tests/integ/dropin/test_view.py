@@ -261,7 +261,8 @@ def test_interfaces_come_and_go(loopback, way):
     if not loopback.holder:
         pytest.skip("network namespaces are not permitted here")
     run = os.path.join(loopback.scratch.bin, "uroce-run")
-    program = loopback.start(run, f"--view={way}", PYTHON, "-c", COME_AND_GO, user=USER, talk=True)
+    program = loopback.start(run, f"--view={way}", PYTHON, "-c", COME_AND_GO, user=USER,
+                             interactive=True)
 
     def step(*commands):
         assert program.popen.stdout.readline() == "step\n", program
@@ -299,7 +300,8 @@ with open(base + names[0]) as file:
 @needs("rping")
 def test_counters_are_alive(loopback, long_way):
     run = os.path.join(loopback.scratch.bin, "uroce-run")
-    reader = loopback.start(run, f"--view={long_way}", PYTHON, "-c", COUNTERS, user=USER, talk=True)
+    reader = loopback.start(run, f"--view={long_way}", PYTHON, "-c", COUNTERS, user=USER,
+                            interactive=True)
     assert reader.popen.stdout.readline() == "ready\n", reader
     port = loopback.free_port()
     # The server stays: what a process has counted since it was asked last ends with it.

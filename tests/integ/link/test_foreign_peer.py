@@ -10,7 +10,7 @@ import pytest
 
 import harness
 import shm
-import talk
+import verbs_peer
 
 QPS, DEPTH = 8, 60
 SEND_ONLY = {"RC": 0x04, "UC": 0x24}
@@ -68,7 +68,7 @@ class Peer:
 
     def __init__(self, place, kind):
         self.place, self.kind = place, kind
-        self.end = talk.Talk(place)
+        self.end = verbs_peer.VerbsPeer(place)
         self.qpns, self.sent = [], [0] * QPS
         for i in range(QPS):
             here = self.end.of(i, "open", place.device, place.gid_index(4), kind=kind)
@@ -82,7 +82,7 @@ class Peer:
         self.process = harness.Process(
             place.peer, harness.PYTHON, place.scratch.copy("link/raw_peer.py"),
             name.removeprefix("uroce_"), self.mac(place.peer, name), self.mac(place, other),
-            place.peer.address, place.address, talk=True)
+            place.peer.address, place.address, interactive=True)
 
     @staticmethod
     def mac(place, device):
@@ -105,7 +105,7 @@ class Peer:
         counters = shm.counters(self.place, self.end)[0]
         assert counters["icrc_err"] == 0, counters
         assert [len(found) for found in got] == self.sent
-        assert all(status == talk.SUCCESS for found in got for status, *_ in found)
+        assert all(status == verbs_peer.SUCCESS for found in got for status, *_ in found)
 
 
 @pytest.mark.parametrize("kind", ["RC", "UC"])

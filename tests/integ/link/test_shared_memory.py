@@ -11,7 +11,7 @@ import harness
 import idle
 import shm
 import perftest
-import talk
+import verbs_peer
 
 ON, OFF = {shm.SETTING: "on"}, {shm.SETTING: "off"}
 SECONDS = 1
@@ -40,7 +40,7 @@ def test_traffic(loopback, program):
 @pytest.mark.parametrize("opcode", ["send", "write"])
 def test_unreliable_connection(loopback, opcode):
     """Only one side sends."""
-    first, second = (talk.open_end(loopback, kind="UC") for _ in range(2))
+    first, second = (verbs_peer.start(loopback, kind="UC") for _ in range(2))
     first.connect(second.here)
     second.connect(first.here)
     before = shm.datagrams_sent(loopback)
@@ -50,7 +50,7 @@ def test_unreliable_connection(loopback, opcode):
         assert posted == good > 600
     for _ in range(30):
         second.receive()
-        assert first.do("send") == talk.SUCCESS
+        assert first.do("send") == verbs_peer.SUCCESS
     assert len(second.wait(30, seconds=5)) == 30
     sender, receiver = shm.shown(loopback, first, second)
     shm.check_no_packet_was_damaged([sender, receiver])
@@ -71,7 +71,7 @@ def test_not_when_one_side_has_it_off(loopback, here, there):
 def test_address_that_is_closed_meanwhile(loopback):
     """A queue pair connects while the other process has the address, which then closes it with its
     last queue pair and opens it again for the peer."""
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     assert first.exchange(30, 100, 1) == second.exchange(30, 100, 2) == 30
     here, there = (end.of(1, "open", loopback.device, loopback.gid_index(4))
                    for end in (first, second))
@@ -89,14 +89,14 @@ def test_asked_while_the_address_is_opened(loopback):
             "inject=getsockopt:delay_exit=20000"]
     if not shutil.which("strace") or loopback.run(*slow, "true").popen.returncode:
         pytest.skip("strace cannot slow down a process here")
-    first, second = talk.open_end(loopback), talk.Talk(loopback, under=slow)
+    first, second = verbs_peer.start(loopback), verbs_peer.VerbsPeer(loopback, under=slow)
     there = second.open(loopback.device, loopback.gid_index(4))
     # As in a handshake in which both connect at once.
     second.begin("connect", first.here)
     time.sleep(0.1)
     first.connect(there)
     second.answer()
-    assert first.do("write") == talk.SUCCESS
+    assert first.do("write") == verbs_peer.SUCCESS
     assert shm.counters(loopback, first)[0]["shm_sent"] > 0
 
 
@@ -116,7 +116,7 @@ def test_data_is_right(loopback, version, arguments):
 
 def test_data_of_one_sided_operations(loopback):
     """Two that READ from each other from the start."""
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     for end in first, second:
         end.begin("exchange", 300, 7000, end.pid)
     assert [end.answer() for end in (first, second)] == [300, 300]
@@ -134,7 +134,7 @@ def test_events(loopback, program):
 
 def test_waiting_uses_no_processor(loopback):
     """For an event and for a peer's request, after memory was used; and both wake up."""
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     first.exchange(50, 100, 1)
     second.exchange(50, 100, 1)
     shm.check_memory_is_used_by(loopback, first, second)
@@ -156,9 +156,9 @@ def held_up_beside_a_stream(first, second, third):
 
 def test_socket_beside_a_stream_through_memory(loopback, monkeypatch):
     """A third process that has no memory gets through to one whose rings are never empty."""
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     monkeypatch.setenv(shm.SETTING, "off")
-    third = talk.open_end(loopback)
+    third = verbs_peer.start(loopback)
     here = second.of(1, "open", loopback.device, loopback.gid_index(4))
     second.of(1, "connect", third.here)
     third.connect(here)
@@ -188,7 +188,7 @@ def test_many_queue_pairs(loopback):
 
 def hub_and_peers(place, count):
     """One process with a queue pair to each of others."""
-    hub, peers = talk.Talk(place), []
+    hub, peers = verbs_peer.VerbsPeer(place), []
     for number in range(count):
         peers.append(join(place, hub, number))
     return hub, peers
@@ -196,7 +196,7 @@ def hub_and_peers(place, count):
 
 def join(place, hub, number):
     here = hub.of(number, "open", place.device, place.gid_index(4))
-    peer = talk.open_end(place)
+    peer = verbs_peer.start(place)
     hub.of(number, "connect", peer.here)
     peer.connect(here)
     return peer
@@ -218,7 +218,7 @@ def test_one_process_with_many_others(loopback):
     for _ in range(4):
         number = rng.randrange(len(peers))
         peers[number].process.kill()
-        assert hub.of(number, "do", "write") == talk.RETRY_EXC_ERR
+        assert hub.of(number, "do", "write") == verbs_peer.RETRY_EXC_ERR
         hub.of(number, "close")
         peers[number] = join(loopback, hub, number)
         exchange_with_all(hub, peers)

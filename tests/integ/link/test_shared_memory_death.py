@@ -11,7 +11,7 @@ import pytest
 import harness
 import shm
 import perftest
-import talk
+import verbs_peer
 
 RETRY_EXCEEDED = "status 12"
 # What it takes to be sure that a peer is dead, with perftest's numbers: retry_cnt 7, timeout 14.
@@ -53,18 +53,19 @@ def test_killed_and_started_again(loopback):
 
 def test_survivor_goes_on_with_a_new_peer(loopback):
     """The process in the dead one's slot gets nothing that was meant for the other."""
-    survivor = talk.open_end(loopback)
+    survivor = verbs_peer.start(loopback)
     for _ in range(4):
-        victim = talk.open_end(loopback)
+        victim = verbs_peer.start(loopback)
         survivor.connect(victim.here)
         victim.connect(survivor.here)
         assert survivor.exchange(30, 5000, 3) == victim.exchange(30, 5000, 4) == 30
         victim.process.kill()
         for number in range(3):
             survivor.post("write", length=30000, wr_id=number)
-        successor = talk.open_end(loopback)
+        successor = verbs_peer.start(loopback)
         found = survivor.wait(3)
-        assert [status for status, *_ in found] == [talk.RETRY_EXC_ERR] + 2 * [talk.WR_FLUSH_ERR]
+        assert [status for status, *_ in found] == (
+            [verbs_peer.RETRY_EXC_ERR] + 2 * [verbs_peer.WR_FLUSH_ERR])
         survivor.close()
         survivor.here = survivor.open(loopback.device, loopback.gid_index(4))
         successor.connect(survivor.here)
@@ -105,7 +106,7 @@ def test_stopped_for_a_while(loopback, program, who):
 @pytest.mark.parametrize("what", ["sleep", "exec", "exit"])
 def test_child(loopback, what):
     """It neither reads nor writes what its parent has, and takes nothing away when it ends."""
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     assert first.exchange(30, 5000, 1) == second.exchange(30, 5000, 1) == 30
     child = first.fork(what)
     assert first.exchange(30, 5000, 2) == second.exchange(30, 5000, 2) == 30
@@ -113,7 +114,7 @@ def test_child(loopback, what):
         os.kill(child, signal.SIGKILL)
     first.reap(child)
     # New ones look whether the other process lives.
-    third = talk.open_end(loopback)
+    third = verbs_peer.start(loopback)
     here = first.of(1, "open", loopback.device, loopback.gid_index(4))
     third.connect(here)
     first.of(1, "connect", third.here)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import harness
-import talk
+import verbs_peer
 
 ACK_TIMEOUT = 4.096e-6  # times 2^timeout
 
@@ -20,14 +20,14 @@ def place(request):
 @pytest.mark.parametrize("timeout, retry_count", [(14, 7), (16, 3), (18, 0)])
 def test_survivor_is_told_in_time(place, timeout, retry_count):
     """rule S10 test: after retry_count + 1 local ACK timeouts, not before and not much later."""
-    survivor, victim = talk.pair(place, timeout=timeout, retry_count=retry_count)
-    assert survivor.do("write") == talk.SUCCESS
+    survivor, victim = verbs_peer.pair(place, timeout=timeout, retry_count=retry_count)
+    assert survivor.do("write") == verbs_peer.SUCCESS
     victim.process.kill()
     for number in range(3):
         survivor.post("write", wr_id=number, mark=number == 0)
     found = survivor.wait(3)
     assert [(status, wr_id) for status, wr_id, _ in found] == \
-        [(talk.RETRY_EXC_ERR, 0), (talk.WR_FLUSH_ERR, 1), (talk.WR_FLUSH_ERR, 2)]
+        [(verbs_peer.RETRY_EXC_ERR, 0), (verbs_peer.WR_FLUSH_ERR, 1), (verbs_peer.WR_FLUSH_ERR, 2)]
     least = (retry_count + 1) * ACK_TIMEOUT * 2 ** timeout
     # The specification allows four times the time; a loaded host adds its own.
     assert least * 0.98 <= found[0][2] <= least * 4 + 1, (found, least)
@@ -37,16 +37,16 @@ def test_survivor_is_told_in_time(place, timeout, retry_count):
 
 
 def test_survivor_that_sleeps_is_told(place):
-    survivor, victim = talk.pair(place, timeout=14, retry_count=2)
+    survivor, victim = verbs_peer.pair(place, timeout=14, retry_count=2)
     victim.process.kill()
     survivor.post("send")
     survivor.begin("wait_event")
-    assert survivor.answer(10)[0][0] == talk.RETRY_EXC_ERR
+    assert survivor.answer(10)[0][0] == verbs_peer.RETRY_EXC_ERR
 
 
 def test_receives_just_wait(loopback):
     """A peer that only receives does not learn that the other is dead: as with any adapter."""
-    survivor, victim = talk.pair(loopback)
+    survivor, victim = verbs_peer.pair(loopback)
     survivor.receive()
     victim.process.kill()
     assert survivor.wait(seconds=0.5) == []
@@ -57,8 +57,8 @@ def test_receives_just_wait(loopback):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_unreliable_sender_goes_on(loopback, number):
     """It waits for room at the receiver's socket, which stays, but not for ever."""
-    survivor, victim = talk.pair(loopback, {"kind": "UC"})
-    assert survivor.do("write") == talk.SUCCESS
+    survivor, victim = verbs_peer.pair(loopback, {"kind": "UC"})
+    assert survivor.do("write") == verbs_peer.SUCCESS
     os.kill(victim.pid, number)
     # More than any socket takes.
     posted, good = survivor.stream("write", 2.5, length=65536)
@@ -70,8 +70,8 @@ def test_unreliable_sender_goes_on(loopback, number):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_nothing_is_left(loopback, number):
-    first, second = talk.pair(loopback)
-    assert first.do("write") == talk.SUCCESS
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == verbs_peer.SUCCESS
     names, sockets = loopback.sockets()
     assert names and sockets
     for end in first, second:
@@ -81,14 +81,14 @@ def test_nothing_is_left(loopback, number):
 
 def connected_after_deaths(place):
     """How long it took at most to connect with the next process after one or both have gone."""
-    survivor, took = talk.open_end(place), []
+    survivor, took = verbs_peer.start(place), []
     for others in range(6):
-        peer = talk.open_end(place)
+        peer = verbs_peer.start(place)
         start = time.monotonic()
         survivor.connect(peer.here)
         peer.connect(survivor.here)
         took.append(time.monotonic() - start)
-        assert peer.do("write") == survivor.do("write") == talk.SUCCESS
+        assert peer.do("write") == survivor.do("write") == verbs_peer.SUCCESS
         # Sometimes the one that came first, sometimes both.
         survivor.process.kill()
         survivor = peer
@@ -97,7 +97,7 @@ def connected_after_deaths(place):
         else:
             survivor.close()
             survivor.end()
-        survivor = talk.open_end(place)
+        survivor = verbs_peer.start(place)
     survivor.process.kill()
     return max(took)
 
@@ -109,12 +109,12 @@ def test_the_next_one_starts_at_once(loopback):
 
 def test_the_creator_of_the_port_dies(loopback):
     """The processes that joined it go on undisturbed, and others can still join."""
-    creator = talk.open_end(loopback)
-    other = talk.open_end(loopback)
+    creator = verbs_peer.start(loopback)
+    other = verbs_peer.start(loopback)
     creator.connect(other.here)
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     creator.process.kill()
     for _ in range(50):
-        assert first.do("write") == talk.SUCCESS
-    third, fourth = talk.pair(loopback)
-    assert third.do("read") == fourth.do("write") == second.do("read") == talk.SUCCESS
+        assert first.do("write") == verbs_peer.SUCCESS
+    third, fourth = verbs_peer.pair(loopback)
+    assert third.do("read") == fourth.do("write") == second.do("read") == verbs_peer.SUCCESS

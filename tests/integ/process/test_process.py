@@ -9,24 +9,24 @@ import pytest
 
 import harness
 import idle
-import talk
+import verbs_peer
 
 
 @pytest.mark.parametrize("what", ["sleep", "exec", "exit"])
 def test_child_that_does_not_use_the_device(loopback, what):
     """Neither the parent nor its peer notices, while the child lives and after it has gone."""
-    first, second = talk.pair(loopback)
-    assert first.do("write") == talk.SUCCESS
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == verbs_peer.SUCCESS
     child = first.fork(what)
     for opcode in "write", "read", "fetch_add":
-        assert first.do(opcode) == second.do(opcode) == talk.SUCCESS
+        assert first.do(opcode) == second.do(opcode) == verbs_peer.SUCCESS
     if what == "exit":
         assert first.reap(child) == 0
     else:
         os.kill(child, signal.SIGTERM)
         assert first.reap(child) == -signal.SIGTERM
     for opcode in "write", "read", "fetch_add":
-        assert first.do(opcode) == second.do(opcode) == talk.SUCCESS
+        assert first.do(opcode) == second.do(opcode) == verbs_peer.SUCCESS
     # New objects as well.
     first.close()
     second.close()
@@ -36,8 +36,8 @@ def test_child_that_does_not_use_the_device(loopback, what):
 
 def test_child_outlives_its_parent(loopback):
     """What the parent had is free although a child that never knew of it goes on."""
-    first, second = talk.pair(loopback)
-    assert first.do("write") == talk.SUCCESS
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == verbs_peer.SUCCESS
     first.fork("sleep")
     first.fork("exec")
     second.process.kill()
@@ -50,23 +50,23 @@ def test_child_outlives_its_parent(loopback):
 
 
 def test_many_children(loopback):
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     for _ in range(30):
         child = first.fork("exit")
-        assert first.do("write") == second.do("write") == talk.SUCCESS
+        assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
         assert first.reap(child) == 0
 
 
 def test_idle_connection_uses_no_processor(loopback):
-    opened = talk.open_end(loopback)
-    first, second = talk.pair(loopback)
-    assert first.do("write") == second.do("read") == talk.SUCCESS
+    opened = verbs_peer.start(loopback)
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == second.do("read") == verbs_peer.SUCCESS
     assert max(idle.used_while_idle(opened, first, second)) <= idle.MOST_TICKS
 
 
 def test_waiting_for_an_event_uses_no_processor(loopback):
-    first, second = talk.pair(loopback)
-    assert first.do("write") == second.do("write") == talk.SUCCESS
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
     harness.in_time(lambda: idle.woken(first, second), 0.5)
 
 
@@ -77,17 +77,17 @@ def place(request):
 
 def served_by_a_process_that_sleeps(place):
     """How long it takes that one-sided requests to it are done."""
-    first, sleeper = talk.pair(place, {"length": 1 << 20})
+    first, sleeper = verbs_peer.pair(place, {"length": 1 << 20})
     start = time.monotonic()
     first.put("written" * 100, 4096)
-    assert first.do("write", length=700, offset=4096, remote_offset=500000) == talk.SUCCESS
-    assert first.do("read", length=700, offset=9000, remote_offset=500000) == talk.SUCCESS
+    assert first.do("write", length=700, offset=4096, remote_offset=500000) == verbs_peer.SUCCESS
+    assert first.do("read", length=700, offset=9000, remote_offset=500000) == verbs_peer.SUCCESS
     assert first.get(700, 9000) == "written" * 100
     for _ in range(10):
-        assert first.do("fetch_add", remote_offset=8, compare_add=3) == talk.SUCCESS
-    assert first.do("cmp_swp", remote_offset=8, compare_add=30, swap=77) == talk.SUCCESS
-    assert first.do("read", length=1 << 20) == talk.SUCCESS
-    assert first.do("write", length=1 << 20, offset=0) == talk.SUCCESS
+        assert first.do("fetch_add", remote_offset=8, compare_add=3) == verbs_peer.SUCCESS
+    assert first.do("cmp_swp", remote_offset=8, compare_add=30, swap=77) == verbs_peer.SUCCESS
+    assert first.do("read", length=1 << 20) == verbs_peer.SUCCESS
+    assert first.do("write", length=1 << 20, offset=0) == verbs_peer.SUCCESS
     took = time.monotonic() - start
     assert sleeper.get(700, 500000) == "written" * 100
     assert sleeper.get(8, 8) == "M" + "\0" * 7
@@ -101,12 +101,12 @@ def test_one_sided_requests_to_a_process_that_sleeps(place):
 
 def test_requests_of_a_process_that_sleeps_complete(place):
     """Posted and left alone: retries, too, need no poll.  The peer sees all of it."""
-    first, second = talk.pair(place)
+    first, second = verbs_peer.pair(place)
     for number in range(32):
         second.receive(length=1000)
         first.put(chr(65 + number), 100 * number)
         first.post("write", length=1, offset=100 * number, remote_offset=100 * number)
     first.post("send", length=1000)
-    assert second.wait()[0][0] == talk.SUCCESS
+    assert second.wait()[0][0] == verbs_peer.SUCCESS
     assert [second.get(1, 100 * n) for n in range(32)] == [chr(65 + n) for n in range(32)]
-    assert [status for status, *_ in first.wait(33)] == [talk.SUCCESS] * 33
+    assert [status for status, *_ in first.wait(33)] == [verbs_peer.SUCCESS] * 33

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import harness
-import talk
+import verbs_peer
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WAIT_ALL = 0x40000000  # __WALL, for threads
@@ -80,7 +80,7 @@ def held_up_while(first, second, thread):
 
 
 def run(place, name, sleeping, times=TIMES):
-    first, second = talk.pair(place)
+    first, second = verbs_peer.pair(place)
     thread = second.pid if name == "poller" else threads(second)["uroce"]
     first.pace(0.3)
     if not sleeping:
@@ -114,7 +114,7 @@ def test_helper(loopback):
 
 def visited(place):
     """How long writes were held up at most while a process connected and asked nothing."""
-    first, second = talk.pair(place)
+    first, second = verbs_peer.pair(place)
     first.pace(0.3, True)
     visitor = place.start(harness.PYTHON, "-c", SILENT)
     held_up, took, _ = first.pace(1.2, True, [first.pid, second.pid])
@@ -143,8 +143,8 @@ def silent(end):
 def written_to_who_was_silent(place):
     """How a write ended to a process that was silent for less than the retries take; None if it was
     for longer, as this test ran late."""
-    first, second = talk.pair(place)
-    assert first.do("write") == talk.SUCCESS
+    first, second = verbs_peer.pair(place)
+    assert first.do("write") == verbs_peer.SUCCESS
     begun = time.monotonic()
     with silent(second):
         first.begin("do", "write")
@@ -156,8 +156,8 @@ def written_to_who_was_silent(place):
 
 def test_who_is_silent_for_long(loopback):
     """... is given up, but not before; and when all threads stood still no process is to blame."""
-    assert harness.tries(lambda: written_to_who_was_silent(loopback)) == [talk.SUCCESS]
-    first, second = talk.pair(loopback)
-    assert first.do("write") == talk.SUCCESS
+    assert harness.tries(lambda: written_to_who_was_silent(loopback)) == [verbs_peer.SUCCESS]
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == verbs_peer.SUCCESS
     with silent(second):
-        assert first.do("write") == talk.RETRY_EXC_ERR
+        assert first.do("write") == verbs_peer.RETRY_EXC_ERR

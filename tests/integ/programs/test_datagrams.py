@@ -26,7 +26,7 @@ class End:
         program = os.path.join(place.scratch.path, "datagram_end")
         if not os.path.exists(program):
             harness.shutil.copy(PROGRAM, program)
-        self.process = place.start(program, place.device, talk=True)
+        self.process = place.start(program, place.device, interactive=True)
         self.qpn = int(self.answer())
 
     def answer(self):

@@ -8,7 +8,7 @@ import pytest
 
 import harness
 import perftest
-import talk
+import verbs_peer
 
 SECOND_USER = 4711
 
@@ -59,7 +59,7 @@ def test_wrong_value_is_refused(loopback, name, value, part):
 
 def test_a_delay_ends_while_all_threads_sleep(loopback):
     """No ACK, poll or time-out of an unreliable connection takes the packet along."""
-    first, second = talk.Talk(loopback), talk.open_end(loopback, kind="UC")
+    first, second = verbs_peer.VerbsPeer(loopback), verbs_peer.start(loopback, kind="UC")
     first.set("UROCE_FAULT", "delay=20ms")
     first.here = first.open(loopback.device, loopback.gid_index(4), kind="UC")
     first.connect(second.here)
@@ -159,12 +159,12 @@ def test_right_value_is_taken(loopback, value):
 def test_faults_are_counted(loopback):
     """So that whoever injects them sees that they were there."""
     env = {"UROCE_FAULT": "drop=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=3"}
-    first, second = talk.Talk(loopback, env=env), talk.Talk(loopback)
+    first, second = verbs_peer.VerbsPeer(loopback, env=env), verbs_peer.VerbsPeer(loopback)
     here, there = first.open("uroce_lo", 0), second.open("uroce_lo", 0)
     first.connect(there)
     second.connect(here)
     for _ in range(100):
-        assert first.do("write") == talk.SUCCESS
+        assert first.do("write") == verbs_peer.SUCCESS
     counters = loopback.stat(first.pid)["counters"]
     for kind in "dropped", "duplicated", "reordered", "corrupted":
         assert counters["fault_" + kind] > 0, counters
@@ -201,7 +201,7 @@ def test_small_socket_buffers(loopback, command):
 def test_one_user_per_address(loopback):
     """The second user is told who has the address, and what to do; the first is not disturbed."""
     harness.need_root()
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     port = loopback.free_port()
     command = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", 0, "-p", port]
     server = loopback.serve(port, *command, user=harness.NOBODY)
@@ -215,14 +215,14 @@ def test_one_user_per_address(loopback):
     for complaint in complaints:
         for word in "4791", "127.0.0.1", "user 0", "one user per address", "another address":
             assert word in complaint
-    assert first.do("write") == second.do("write") == talk.SUCCESS
+    assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
 
 
 @pytest.mark.parametrize("view", ["none", "namespace"])
 def test_two_users_at_once(loopback, view):
     """The line that refuses the second user tells a setting that makes the same commands work."""
     harness.need_root()
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     run = [os.path.join(loopback.scratch.bin, "uroce-run"), "--view=" + view]
     port = loopback.free_port()
     refused = loopback.run(*run, "rping", "-s", "-a", "127.0.0.1", user=SECOND_USER)
@@ -240,21 +240,21 @@ def test_two_users_at_once(loopback, view):
     harness.await_listener(loopback, server, port, user=SECOND_USER)
     loopback.run(*rping, "-c", **options).done()
     server.done()
-    assert first.do("write") == second.do("write") == talk.SUCCESS
+    assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
 
 
 def test_another_user_on_another_address(loopback):
     harness.need_root()
     loopback.output_of("ip", "address", "replace", "127.0.0.2/8", "dev", "lo")
     try:
-        first, second = talk.pair(loopback)
+        first, second = verbs_peer.pair(loopback)
         index = loopback.gids()[harness.ipaddress.ip_address("::ffff:127.0.0.2")]
         server, client = harness.start_pair(loopback, ["ibv_rc_pingpong", "-d", "{device}", "-c",
                                                        "-g", index, "-n", 100],
                                             user=harness.NOBODY)
         client.done()
         server.done()
-        assert first.do("write") == second.do("write") == talk.SUCCESS
+        assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
     finally:
         loopback.close()
         loopback.output_of("ip", "address", "del", "127.0.0.2/8", "dev", "lo")

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+import attacks
 import harness
-import hostile
-import talk
+import verbs_peer
 
 CONTAINED = 12345
 STALL = 0.010
@@ -39,7 +39,7 @@ class Victims:
 
     def __init__(self, place, under=(), **options):
         self.place = place
-        self.ends = [talk.Talk(place, under, **options) for _ in range(4)]
+        self.ends = [verbs_peer.VerbsPeer(place, under, **options) for _ in range(4)]
         for end in self.ends:
             end.here = end.open(place.device, place.gid_index(4))
         self.pairs = [self.ends[:2], self.ends[2:]]
@@ -85,7 +85,7 @@ class Victims:
 
 # Of root, on this kernel and as if it were one before 6.16; and of a user that is root in a
 # namespace, from where all strangers look like the user that stands for others.
-HOSTS = {"root": {}, "old kernel": {"env": hostile.OLD_KERNEL},
+HOSTS = {"root": {}, "old kernel": {"env": attacks.OLD_KERNEL},
          "container": {"user": CONTAINED, "under": ["unshare", "-Ur"]}}
 
 
@@ -93,7 +93,7 @@ def attacked(place, host):
     """Other victims of the same strangers."""
     made = Victims(place, **HOSTS[host])
     for attack in ATTACKS:
-        hostile.Stranger(place, attack).done()
+        attacks.Attacker(place, attack).done()
     return made
 
 
@@ -119,7 +119,7 @@ def check_attack(attack, done):
         name = sent.format("SEQPACKET")
         assert done.get(name, 0) + done.get("not: " + name, 0) > 0, done
     if attack == "messages":
-        assert all(done[f"kind {kind}"] > 0 for kind in hostile.message_kinds()), done
+        assert all(done[f"kind {kind}"] > 0 for kind in attacks.message_kinds()), done
     if attack == "descriptors":
         made = {name for name in done if name.startswith("made ")}
         missing = {name[len("not: made "):] for name in done if name.startswith("not: made ") and
@@ -129,15 +129,15 @@ def check_attack(attack, done):
 
 def held_up_by(victims, attack, way):
     """How long writes of the victims were held up at most meanwhile."""
-    stranger = hostile.Stranger(victims.place, attack, way, hostile.SECONDS + 0.3)
-    found = victims.pace(hostile.SECONDS)
+    stranger = attacks.Attacker(victims.place, attack, way, attacks.SECONDS + 0.3)
+    found = victims.pace(attacks.SECONDS)
     done = stranger.done()
     print(victims.host, attack, way, [[round(n, 4) for n in one] for one in found], done)
     check_attack(attack, done)
     return max(held_up for held_up, *_ in found)
 
 
-@pytest.mark.parametrize("way", hostile.WAYS)
+@pytest.mark.parametrize("way", attacks.WAYS)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attack(victims, attack, way):
     if way == "namespace" and victims.host != "root":

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+import attacks
 import harness
-import hostile
-import talk
+import verbs_peer
 
 ATTACKS = ["messages", "descriptors", "flood", "hold", "squat"]
 
@@ -14,7 +14,7 @@ ATTACKS = ["messages", "descriptors", "flood", "hold", "squat"]
 @pytest.fixture(params=["this kernel", "old kernel"], autouse=True)
 def kernel(request, monkeypatch):
     if request.param == "old kernel":
-        for name, value in hostile.OLD_KERNEL.items():
+        for name, value in attacks.OLD_KERNEL.items():
             monkeypatch.setenv(name, value)
 
 
@@ -22,11 +22,11 @@ def kernel(request, monkeypatch):
 def test_others_come_in_meanwhile(loopback, attack):
     """Processes can begin, connect and be asked while strangers do what they can."""
     harness.need_root()
-    first = talk.open_end(loopback)
-    stranger = hostile.Stranger(loopback, attack)
+    first = verbs_peer.start(loopback)
+    stranger = attacks.Attacker(loopback, attack)
     for _ in range(3):
         start = time.monotonic()
-        second = talk.open_end(loopback)
+        second = verbs_peer.start(loopback)
         first_shown = {process["pid"] for process in loopback.stat()}
         assert {first.pid, second.pid} <= first_shown
         second.end()
@@ -39,26 +39,27 @@ def test_others_come_in_meanwhile(loopback, attack):
 def test_no_descriptor_is_left(loopback, attack):
     """A process that cannot accept connections does not try it all the time."""
     harness.need_root()
-    first, second = talk.pair(loopback)
-    assert first.do("write") == talk.SUCCESS
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == verbs_peer.SUCCESS
     assert second.use_up_descriptors() > 0
-    stranger = hostile.Stranger(loopback, attack)
+    stranger = attacks.Attacker(loopback, attack)
     used = second.process.ticks()
-    time.sleep(hostile.SECONDS)
+    time.sleep(attacks.SECONDS)
     # It was half a processor to a whole one.
-    assert second.process.ticks() - used < 0.3 * hostile.SECONDS
+    assert second.process.ticks() - used < 0.3 * attacks.SECONDS
     stranger.done()
-    assert first.do("write") == talk.SUCCESS
+    assert first.do("write") == verbs_peer.SUCCESS
 
 
 def test_user_that_stands_for_others(loopback):
     """Without a user of its own it could not be told from strangers: refused, and told why."""
     harness.need_root()
     process = loopback.run("unshare", "-U", "ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
-                           user=hostile.STRANGER)
+                           user=attacks.OTHER_UID)
     assert process.popen.returncode != 0
     assert "stands for all users" in process.errors, process
     assert "does not answer" not in process.errors
     # With one there is nothing to complain of.
-    process = loopback.run("unshare", "-Ur", "ibv_devinfo", "-d", "uroce_lo", user=hostile.STRANGER)
+    process = loopback.run("unshare", "-Ur", "ibv_devinfo", "-d", "uroce_lo",
+                           user=attacks.OTHER_UID)
     assert process.popen.returncode == 0, process

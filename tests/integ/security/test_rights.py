@@ -3,7 +3,7 @@
 
 import pytest
 
-import talk
+import verbs_peer
 
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC = 1, 2, 4, 8
 ALL = LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC
@@ -32,18 +32,18 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
 def test_access_outside_the_rights(loopback, case):
     _, region, queue_pair, request, options = case
-    first = talk.open_end(loopback, length=LENGTH)
-    target = talk.open_end(loopback, length=LENGTH, access=region)
+    first = verbs_peer.start(loopback, length=LENGTH)
+    target = verbs_peer.start(loopback, length=LENGTH, access=region)
     first.connect(target.here)
     target.connect(first.here, access=queue_pair)
     target.put(PATTERN)
     first.put("evil" * (LENGTH // 4))
-    assert first.do(request, **options) == talk.REM_ACCESS_ERR
+    assert first.do(request, **options) == verbs_peer.REM_ACCESS_ERR
     assert target.get(LENGTH) == PATTERN
     # Nothing was read either.
     assert first.get(LENGTH) == "evil" * (LENGTH // 4)
     # The connection is over, the processes are not.
-    assert first.do("write") == talk.WR_FLUSH_ERR
+    assert first.do("write") == verbs_peer.WR_FLUSH_ERR
     for end in first, target:
         end.close()
         end.end()
@@ -52,10 +52,11 @@ def test_access_outside_the_rights(loopback, case):
 @pytest.mark.parametrize("request_name, right", [("write", REMOTE_WRITE), ("read", REMOTE_READ),
                                                  ("fetch_add", REMOTE_ATOMIC)])
 def test_queue_pair_without_the_right(loopback, request_name, right):
-    first = talk.open_end(loopback, length=LENGTH)
-    target = talk.open_end(loopback, length=LENGTH)
+    first = verbs_peer.start(loopback, length=LENGTH)
+    target = verbs_peer.start(loopback, length=LENGTH)
     first.connect(target.here)
     target.connect(first.here, access=ALL & ~LOCAL_WRITE & ~right)
     target.put(PATTERN)
-    assert first.do(request_name, compare_add=1) in (talk.REM_ACCESS_ERR, talk.REM_INV_REQ_ERR)
+    assert first.do(request_name, compare_add=1) in (
+        verbs_peer.REM_ACCESS_ERR, verbs_peer.REM_INV_REQ_ERR)
     assert target.get(LENGTH) == PATTERN

@@ -137,7 +137,7 @@ def in_time(measure, seconds):
 class Process:
     """A program that was started; wait() or kill() ends it."""
 
-    def __init__(self, place, *command, user=None, env=None, talk=False, lib=None):
+    def __init__(self, place, *command, user=None, env=None, interactive=False, lib=None):
         scratch = place.scratch
         self.command = [str(word) for word in command]
         self.out_path, self.err_path = scratch.file("out"), scratch.file("err")
@@ -146,7 +146,7 @@ class Process:
         if user is not None:
             prefix += ["--reuid", str(user), "--regid", str(user), "--clear-groups"]
         environment = {**os.environ, "LD_LIBRARY_PATH": lib or scratch.lib, **(env or {})}
-        pipe = subprocess.PIPE if talk else None
+        pipe = subprocess.PIPE if interactive else None
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             # In a session of its own, so that a program's children can be ended with it.
             self.popen = subprocess.Popen(prefix + self.command, cwd="/", env=environment,

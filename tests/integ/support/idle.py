@@ -2,7 +2,7 @@
 """The processor time of processes that have nothing to do, and how soon they wake up."""
 import time
 
-import talk
+import verbs_peer
 
 SECONDS_IDLE = 2
 # A tick of 10 ms each for the helper's own housekeeping and for the kernel's rounding.
@@ -24,6 +24,6 @@ def woken(sender, sleeper):
     assert max(used_while_idle(sender, sleeper)) <= MOST_TICKS
     assert not sleeper.answered(0)
     start = time.monotonic()
-    assert sender.do("send") == talk.SUCCESS
-    assert sleeper.answer()[0][0] == talk.SUCCESS
+    assert sender.do("send") == verbs_peer.SUCCESS
+    assert sleeper.answer()[0][0] == verbs_peer.SUCCESS
     return time.monotonic() - start

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import harness
-import talk
+import verbs_peer
 
 PROCESS_FIELDS = {"pid", "slot", "command", "version", "devices", "counters", "qps",
                   "workers"}
@@ -26,10 +26,10 @@ def run(place, *arguments, **options):
 
 
 def test_json(loopback):
-    first, second = talk.pair(loopback, mtu=4)
+    first, second = verbs_peer.pair(loopback, mtu=4)
     second.receive()
     for opcode in "send", "write", "read", "fetch_add":
-        assert first.do(opcode) == talk.SUCCESS
+        assert first.do(opcode) == verbs_peer.SUCCESS
     first.post("send")  # has no receive and has to wait
     shown = {process["pid"]: process for process in loopback.stat()}
     assert set(shown) == {first.pid, second.pid}
@@ -56,8 +56,8 @@ def test_json(loopback):
 
 
 def test_table(loopback):
-    first, second = talk.pair(loopback)
-    assert first.do("write") == talk.SUCCESS
+    first, second = verbs_peer.pair(loopback)
+    assert first.do("write") == verbs_peer.SUCCESS
     text = run(loopback).done()
     for end, peer in (first, second), (second, first):
         assert re.search(rf"^process {end.pid} ", text, re.MULTILINE), text
@@ -90,7 +90,7 @@ def test_workers(loopback):
 
 
 def test_one_process(loopback):
-    first, second = talk.pair(loopback)
+    first, second = verbs_peer.pair(loopback)
     text = run(loopback, second.pid).done()
     assert f"process {second.pid} " in text and f"process {first.pid} " not in text
     assert [p["pid"] for p in json.loads(run(loopback, "--json", first.pid).done())] == [first.pid]
@@ -118,7 +118,7 @@ def await_lines(watcher, enough):
 
 def watched(place):
     """In how many seconds it has looked six times at a process, which it misses when that ends."""
-    end = talk.open_end(place)
+    end = verbs_peer.start(place)
     begun = time.monotonic()
     watcher = place.start(os.path.join(place.scratch.bin, "uroce-stat"), "--json", "--watch=0.1")
     lines = await_lines(watcher, lambda lines: len(lines) > 5)
@@ -154,7 +154,7 @@ def test_help(loopback):
 
 def test_processes_of_others_are_not_shown(loopback):
     harness.need_root()
-    first, _ = talk.pair(loopback)
+    first, _ = verbs_peer.pair(loopback)
     other = run(loopback, "--json", user=harness.NOBODY)
     assert json.loads(other.output) == [] and str(first.pid) not in other.errors
     asked = run(loopback, first.pid, user=harness.NOBODY)
@@ -164,8 +164,8 @@ def test_processes_of_others_are_not_shown(loopback):
 
 def test_processes_of_others_do_not_hide_ones_own(loopback):
     harness.need_root()
-    root = talk.open_end(loopback)
-    own = talk.Talk(loopback, user=harness.NOBODY)
+    root = verbs_peer.start(loopback)
+    own = verbs_peer.VerbsPeer(loopback, user=harness.NOBODY)
     own.open("uroce_lo", 0)
     shown = json.loads(run(loopback, "--json", user=harness.NOBODY).done())
     assert [process["pid"] for process in shown] == [own.pid]
@@ -174,7 +174,7 @@ def test_processes_of_others_do_not_hide_ones_own(loopback):
 
 def test_stopped_process_is_named(loopback):
     """It cannot answer; the others are shown all the same."""
-    stopped, other = talk.pair(loopback)
+    stopped, other = verbs_peer.pair(loopback)
     os.kill(stopped.pid, signal.SIGSTOP)
     try:
         process = run(loopback, "--json")
@@ -188,11 +188,11 @@ def test_stopped_process_is_named(loopback):
 
 def test_counting_does_not_disturb(loopback):
     """Asked all the time, the processes go on: nothing waits for uroce-stat."""
-    first, _ = talk.pair(loopback)
+    first, _ = verbs_peer.pair(loopback)
     watcher = loopback.start(os.path.join(loopback.scratch.bin, "uroce-stat"), "--json",
                              "--watch=0.01")
     watcher.await_words("\n")
     for _ in range(300):
-        assert first.do("write", length=4096) == talk.SUCCESS
+        assert first.do("write", length=4096) == verbs_peer.SUCCESS
     watcher.kill(signal.SIGINT)
     assert len(watcher.output.splitlines()) >= 1

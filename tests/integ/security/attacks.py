@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The tests' side of stranger.py."""
+"""The tests' side of other_user.py."""
 import json
 import os
 import re
 
 import harness
 
-STRANGER = 54321
+OTHER_UID = 54321
 SECONDS = 20 if harness.LONG else 1.5
-# A stranger in a user namespace of its own looks like another one from inside of ours.
+# A process of another user in a user namespace of its own has the overflow uid in ours.
 WAYS = {"user": [], "namespace": ["unshare", "-U"]}
 # As on kernels before 6.16, which cannot keep descriptors out of a connection.
 OLD_KERNEL = {"UROCE_TEST_OLD_KERNEL": "1"}
@@ -25,13 +25,13 @@ def message_kinds():
     return range(1, 1 + len(re.findall(r"\tUROCE_BROKER_\w+", body)))
 
 
-class Stranger:
+class Attacker:
     def __init__(self, place, attack, way="user", seconds=SECONDS):
-        program = place.scratch.copy("security/stranger.py")
+        program = place.scratch.copy("security/other_user.py")
         version = re.search(r"#define UROCE_BROKER_VERSION (\d+)", messages_header())[1]
         self.process = harness.Process(place, *WAYS[way], harness.PYTHON, program, version,
-                                       len(message_kinds()), attack, seconds, talk=True,
-                                       user=STRANGER)
+                                       len(message_kinds()), attack, seconds, interactive=True,
+                                       user=OTHER_UID)
         assert self.process.popen.stdout.readline() == "ready\n", self.process.errors
 
     def done(self):

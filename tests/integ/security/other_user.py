@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A process of another user that does to ours what it can, for test_hostile.py.
+"""A process of another user that does to ours what it can, for attacks.py.
 
-usage: stranger.py BROKER-VERSION TYPES-OF-MESSAGES ATTACK SECONDS
+usage: other_user.py BROKER-VERSION TYPES-OF-MESSAGES ATTACK SECONDS
 
 It tries every abstract name of ours that it finds in /proc/net/unix, whatever that is for, and
 prints how often it could do what, as JSON; "answers" is what it got from ours, which is to be

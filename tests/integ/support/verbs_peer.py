@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The test's side of verbs_end.py: every method of its End is one of Talk."""
+"""The test's side of verbs_peer_main.py: every method of its End is one of VerbsPeer."""
 import json
 import selectors
 
@@ -9,11 +9,11 @@ SUCCESS, LOC_PROT_ERR, WR_FLUSH_ERR, REM_INV_REQ_ERR, REM_ACCESS_ERR = 0, 4, 5, 
 RETRY_EXC_ERR = 12
 
 
-class Talk:
+class VerbsPeer:
     def __init__(self, place, under=(), **options):
         self.place = place
-        program = place.scratch.copy("support/verbs_end.py")
-        self.process = harness.Process(place, *under, harness.PYTHON, program, talk=True,
+        program = place.scratch.copy("support/verbs_peer_main.py")
+        self.process = harness.Process(place, *under, harness.PYTHON, program, interactive=True,
                                        **options)
         self.pid = self.process.pid
         self.input, self.output = self.process.popen.stdin, self.process.popen.stdout
@@ -49,16 +49,16 @@ class Talk:
         assert self.process.errors == ""
 
 
-def open_end(place, version=4, **options):
-    end = Talk(place)
+def start(place, version=4, **options):
+    end = VerbsPeer(place)
     end.here = end.open(place.device, place.gid_index(version), **options)
     return end
 
 
 def pair(place, open_options=None, **options):
     """Two connected ends, the second one at the place's peer."""
-    first = open_end(place, **(open_options or {}))
-    second = open_end(place.peer, **(open_options or {}))
+    first = start(place, **(open_options or {}))
+    second = start(place.peer, **(open_options or {}))
     first.connect(second.here, **options)
     second.connect(first.here, **options)
     return first, second
