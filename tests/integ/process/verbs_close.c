@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 	KINDS = 17,
@@ -71,8 +71,8 @@ static void side_destroy(struct side *side)
 
 static void connect_sides(struct side *a, struct side *b)
 {
-	box_connect(a->qp, b->qp->qp_num);
-	box_connect(b->qp, a->qp->qp_num);
+	fixture_connect(a->qp, b->qp->qp_num);
+	fixture_connect(b->qp, a->qp->qp_num);
 }
 
 static void write_to(struct side *from, const struct side *to)
@@ -125,7 +125,7 @@ static void what_is_left_behind_gives_the_port_back(void **state)
 	for (int i = 0; i < 3; i++) {
 		side_open(&a, IBV_QPT_RC);
 		side_open(&b, i == 1 ? IBV_QPT_RC : IBV_QPT_UD);
-		i == 1 ? connect_sides(&a, &b) : box_connect(b.qp, 0);
+		i == 1 ? connect_sides(&a, &b) : fixture_connect(b.qp, 0);
 		assert_true(port_sockets() > before);
 		assert_int_equal(ibv_close_device(a.context), 0);
 		assert_int_equal(ibv_close_device(b.context), 0);
@@ -144,12 +144,12 @@ static void a_closed_device_does_not_answer(void **state)
 	side_open(&b, IBV_QPT_RC);
 	connect_sides(&a, &b);
 	write_to(&a, &b);
-	box_expect(a.cq, 5, IBV_WC_SUCCESS);
+	fixture_expect(a.cq, 5, IBV_WC_SUCCESS);
 	assert_int_equal(b.bytes[BYTES - 1], PATTERN);
 	assert_int_equal(ibv_close_device(b.context), 0);
 	memset(b.bytes, 0, BYTES);
 	write_to(&a, &b);
-	box_expect(a.cq, 5, IBV_WC_RETRY_EXC_ERR);
+	fixture_expect(a.cq, 5, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(b.bytes[0], 0);
 	assert_int_equal(b.bytes[BYTES - 1], 0);
 	side_destroy(&b);
@@ -177,7 +177,7 @@ static void take(struct side *side, int count)
 	struct ibv_wc wc;
 
 	while (count-- > 0) {
-		assert_true(box_next(side->cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(side->cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
 }
@@ -208,7 +208,7 @@ static void a_stopped_queue_pair_has_acknowledged(void **state)
 		}
 		attr.qp_state = stops[i % 2];
 		assert_int_equal(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
-		box_expect(a.cq, 5, IBV_WC_SUCCESS);
+		fixture_expect(a.cq, 5, IBV_WC_SUCCESS);
 		attr.qp_state = IBV_QPS_RESET;
 		assert_int_equal(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
 		assert_int_equal(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
@@ -315,7 +315,7 @@ static void open_all(void)
 				       .grh.sgid_index = the_gid_index() };
 
 	all.context = open_lo();
-	all.xrcd = box_xrcd(all.context);
+	all.xrcd = fixture_xrcd(all.context);
 	all.td = ibv_alloc_td(all.context, &td_attr);
 	all.pd = ibv_alloc_pd(all.context);
 	parent_attr.pd = all.pd;
@@ -332,9 +332,9 @@ static void open_all(void)
 	assert_non_null(all.dm_mr);
 	assert_non_null(all.ah);
 	/* Connected, and with a request under way that holds the handle. */
-	box_connect(all.rc, all.rc->qp_num);
-	box_connect(all.sender, all.target->qp_num);
-	box_connect(all.ud, 0);
+	fixture_connect(all.rc, all.rc->qp_num);
+	fixture_connect(all.sender, all.target->qp_num);
+	fixture_connect(all.ud, 0);
 }
 
 static void post_all(void)
@@ -483,11 +483,11 @@ static void an_import_keeps_the_objects(void **state)
 	assert_non_null(import);
 	assert_int_equal(ibv_close_device(b.context), 0);
 	write_to(&a, &b);
-	box_expect(a.cq, 5, IBV_WC_SUCCESS);
+	fixture_expect(a.cq, 5, IBV_WC_SUCCESS);
 	assert_int_equal(b.bytes[0], PATTERN);
 	assert_int_equal(ibv_close_device(import), 0);
 	write_to(&a, &b);
-	box_expect(a.cq, 5, IBV_WC_RETRY_EXC_ERR);
+	fixture_expect(a.cq, 5, IBV_WC_RETRY_EXC_ERR);
 	side_destroy(&a);
 	assert_int_equal(ibv_close_device(a.context), 0);
 	side_destroy(&b);
@@ -521,7 +521,7 @@ static void another_ones_opening_keeps_the_target(void **state)
 	opened = ibv_open_qp(two, &open_attr);
 	assert_non_null(opened);
 	assert_int_equal(ibv_close_device(one), 0);
-	box_connect(opened, 17);
+	fixture_connect(opened, 17);
 	assert_int_equal(ibv_query_qp(opened, &seen, IBV_QP_STATE, &init), 0);
 	assert_int_equal(seen.qp_state, IBV_QPS_RTS);
 	assert_int_equal(ibv_destroy_qp(target), 0);

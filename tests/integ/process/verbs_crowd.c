@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 #ifdef __SANITIZE_ADDRESS__
@@ -53,9 +53,9 @@ static int count_descriptors(void)
 	return count;
 }
 
-static void write_to(struct box *box, struct ibv_qp *qp, const struct member *partner)
+static void write_to(struct verbs_fixture *fixture, struct ibv_qp *qp, const struct member *partner)
 {
-	struct ibv_sge sge = box_sge(box, 0, sizeof(uint64_t));
+	struct ibv_sge sge = fixture_sge(fixture, 0, sizeof(uint64_t));
 	struct ibv_send_wr wr = { .wr_id = 1,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -66,7 +66,7 @@ static void write_to(struct box *box, struct ibv_qp *qp, const struct member *pa
 	wr.wr.rdma.remote_addr = partner->address + WRITTEN;
 	wr.wr.rdma.rkey = partner->rkey;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
-	box_expect(box->cq, 1, IBV_WC_SUCCESS);
+	fixture_expect(fixture->cq, 1, IBV_WC_SUCCESS);
 }
 
 static uint64_t text_of(int index)
@@ -79,29 +79,29 @@ static void take_part(struct crowd *crowd, int index)
 {
 	struct member *self = &crowd->member[index], *partner = &crowd->member[index ^ 1];
 	struct ibv_qp *qp;
-	struct box box;
+	struct verbs_fixture fixture;
 	uint64_t text;
 
-	box_open(&box);
-	qp = box_qp(&box, IBV_QPT_RC, NULL);
-	*self = (struct member){ .address = (uintptr_t)box.bytes,
-				 .rkey = box.mr->rkey,
+	fixture_open(&fixture);
+	qp = fixture_qp(&fixture, IBV_QPT_RC, NULL);
+	*self = (struct member){ .address = (uintptr_t)fixture.bytes,
+				 .rkey = fixture.mr->rkey,
 				 .qpn = qp->qp_num };
 	pthread_barrier_wait(&crowd->step);
-	box_connect(qp, partner->qpn);
+	fixture_connect(qp, partner->qpn);
 	text = text_of(index);
-	memcpy(box.bytes, &text, sizeof(text));
+	memcpy(fixture.bytes, &text, sizeof(text));
 	pthread_barrier_wait(&crowd->step);
-	write_to(&box, qp, partner);
+	write_to(&fixture, qp, partner);
 	pthread_barrier_wait(&crowd->step);
-	memcpy(&text, box.bytes + WRITTEN, sizeof(text));
+	memcpy(&text, fixture.bytes + WRITTEN, sizeof(text));
 	self->passed = text == text_of(index ^ 1);
 	self->descriptors = count_descriptors();
 	pthread_barrier_wait(&crowd->step);
 	/* The parent looks how long one more takes. */
 	pthread_barrier_wait(&crowd->step);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	box_close(&box);
+	fixture_close(&fixture);
 	assert_int_equal(ibv_close_device(the_context()), 0);
 }
 
@@ -109,17 +109,17 @@ static void open_and_connect(void)
 {
 	struct timespec begin, end;
 	struct ibv_qp *from, *to;
-	struct box box;
+	struct verbs_fixture fixture;
 	double ms;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	box_open_pair(&box, &from, &to);
+	fixture_open_pair(&fixture, &from, &to);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	ms = (double)(end.tv_sec - begin.tv_sec) * 1e3 +
 	     (double)(end.tv_nsec - begin.tv_nsec) / 1e6;
 	print_message("one more has a connected pair after %.1f ms\n", ms);
 	assert_true(ms < OPEN_MS_MAX);
-	box_close_pair(&box, from, to);
+	fixture_close_pair(&fixture, from, to);
 	assert_int_equal(ibv_close_device(the_context()), 0);
 }
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 	PROCESSES = 40,
@@ -34,9 +34,9 @@ static void end_now(int number)
 	exit(0);
 }
 
-static void post_unsignaled(struct box *box, struct ibv_qp *qp)
+static void post_unsignaled(struct verbs_fixture *fixture, struct ibv_qp *qp)
 {
-	struct ibv_sge sge = box_sge(box, 0, LENGTH);
+	struct ibv_sge sge = fixture_sge(fixture, 0, LENGTH);
 	struct ibv_send_wr wr = { .wr_id = SEND_ID,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -47,35 +47,35 @@ static void post_unsignaled(struct box *box, struct ibv_qp *qp)
 }
 
 /* One SEND from here to there; the CQ has the receive and nothing else. */
-static void send_one(struct box *box, struct ibv_qp *from, struct ibv_qp *to)
+static void send_one(struct verbs_fixture *fixture, struct ibv_qp *from, struct ibv_qp *to)
 {
-	assert_int_equal(box_post_recv(box, to, RECEIVE_ID, LENGTH, LENGTH), 0);
-	post_unsignaled(box, from);
-	box_expect(box->cq, RECEIVE_ID, IBV_WC_SUCCESS);
+	assert_int_equal(fixture_post_recv(fixture, to, RECEIVE_ID, LENGTH, LENGTH), 0);
+	post_unsignaled(fixture, from);
+	fixture_expect(fixture->cq, RECEIVE_ID, IBV_WC_SUCCESS);
 }
 
 /* An end that has answered each message holds back its ACK, so that one is owed. */
-static void owe_an_ack(struct box *box, struct ibv_qp *a, struct ibv_qp *b)
+static void owe_an_ack(struct verbs_fixture *fixture, struct ibv_qp *a, struct ibv_qp *b)
 {
 	for (int i = 0; i < EXCHANGES; i++) {
-		send_one(box, a, b);
-		send_one(box, b, a);
+		send_one(fixture, a, b);
+		send_one(fixture, b, a);
 	}
-	send_one(box, a, b);
+	send_one(fixture, a, b);
 }
 
 static _Noreturn void child(int number)
 {
 	const struct itimerval soon = { .it_value.tv_usec = 100 + 20 * number };
 	struct ibv_qp *a, *b;
-	struct box box;
+	struct verbs_fixture fixture;
 
-	box_open_pair(&box, &a, &b);
+	fixture_open_pair(&fixture, &a, &b);
 	signal(SIGALRM, end_now);
-	owe_an_ack(&box, a, b);
+	owe_an_ack(&fixture, a, b);
 	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
 	for (;;) {
-		struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, LENGTH, 0);
+		struct ibv_mr *mr = ibv_reg_mr(fixture.pd, fixture.bytes, LENGTH, 0);
 
 		assert_non_null(mr);
 		assert_int_equal(ibv_dereg_mr(mr), 0);

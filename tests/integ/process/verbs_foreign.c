@@ -5,7 +5,7 @@
  */
 #include <stdbool.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum { DM_BYTES = 64 };
 
@@ -24,7 +24,7 @@ static struct {
 	uint8_t bytes[DM_BYTES];
 } other;
 
-static struct box box;
+static struct verbs_fixture fixture;
 
 static struct ibv_dm *alloc_dm(struct ibv_context *context)
 {
@@ -51,7 +51,7 @@ static int set_up(void **state)
 	struct ibv_td_init_attr td = { 0 };
 
 	(void)state;
-	box_open(&box);
+	fixture_open(&fixture);
 	other.context = ibv_open_device(the_context()->device);
 	assert_non_null(other.context);
 	other.pd = ibv_alloc_pd(other.context);
@@ -61,7 +61,7 @@ static int set_up(void **state)
 	other.channel = ibv_create_comp_channel(other.context);
 	other.cq = ibv_create_cq(other.context, 10, NULL, NULL, 0);
 	other.srq = ibv_create_srq(other.pd, &srq);
-	other.xrcd = box_xrcd(other.context);
+	other.xrcd = fixture_xrcd(other.context);
 	other.dm = alloc_dm(other.context);
 	other.mr = ibv_reg_mr(other.pd, other.bytes, sizeof(other.bytes), ALL_ACCESS);
 	other.target = make_target(other.context, other.xrcd);
@@ -85,7 +85,7 @@ static int tear_down(void **state)
 	assert_int_equal(ibv_dealloc_td(other.td), 0);
 	assert_int_equal(ibv_dealloc_pd(other.pd), 0);
 	assert_int_equal(ibv_close_device(other.context), 0);
-	box_close(&box);
+	fixture_close(&fixture);
 	return 0;
 }
 
@@ -114,9 +114,9 @@ static void queue_pairs(void **state)
 	struct ibv_qp_init_attr_ex ex = { .qp_type = IBV_QPT_RC,
 					  .comp_mask = IBV_QP_INIT_ATTR_PD |
 						       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-					  .pd = box.pd,
-					  .send_cq = box.cq,
-					  .recv_cq = box.cq };
+					  .pd = fixture.pd,
+					  .send_cq = fixture.cq,
+					  .recv_cq = fixture.cq };
 	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
 						      IBV_QP_OPEN_ATTR_TYPE,
 					 .qp_num = other.target->qp_num,
@@ -125,11 +125,11 @@ static void queue_pairs(void **state)
 	struct ibv_qp *qp;
 
 	(void)state;
-	REFUSED(qp_of(other.pd, box.cq, box.cq, NULL));
-	REFUSED(qp_of(other.parent, box.cq, box.cq, NULL));
-	REFUSED(qp_of(box.pd, other.cq, box.cq, NULL));
-	REFUSED(qp_of(box.pd, box.cq, other.cq, NULL));
-	REFUSED(qp_of(box.pd, box.cq, box.cq, other.srq));
+	REFUSED(qp_of(other.pd, fixture.cq, fixture.cq, NULL));
+	REFUSED(qp_of(other.parent, fixture.cq, fixture.cq, NULL));
+	REFUSED(qp_of(fixture.pd, other.cq, fixture.cq, NULL));
+	REFUSED(qp_of(fixture.pd, fixture.cq, other.cq, NULL));
+	REFUSED(qp_of(fixture.pd, fixture.cq, fixture.cq, other.srq));
 	REFUSED(ibv_create_qp_ex(other.context, &ex));
 	REFUSED(make_target(the_context(), other.xrcd));
 	REFUSED(ibv_open_qp(the_context(), &open));
@@ -159,14 +159,14 @@ static struct ibv_srq *srq_of(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct i
 
 static void shared_queues(void **state)
 {
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
 	struct ibv_srq *srq;
 
 	(void)state;
-	REFUSED(srq_of(other.pd, xrcd, box.cq));
-	REFUSED(srq_of(box.pd, other.xrcd, box.cq));
-	REFUSED(srq_of(box.pd, xrcd, other.cq));
-	srq = srq_of(box.pd, xrcd, box.cq);
+	REFUSED(srq_of(other.pd, xrcd, fixture.cq));
+	REFUSED(srq_of(fixture.pd, other.xrcd, fixture.cq));
+	REFUSED(srq_of(fixture.pd, xrcd, other.cq));
+	srq = srq_of(fixture.pd, xrcd, fixture.cq);
 	assert_non_null(srq);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
@@ -191,7 +191,7 @@ static void domains(void **state)
 
 	(void)state;
 	REFUSED(ibv_alloc_parent_domain(the_context(), &attr));
-	attr.pd = box.pd;
+	attr.pd = fixture.pd;
 	attr.td = other.td;
 	REFUSED(ibv_alloc_parent_domain(the_context(), &attr));
 }
@@ -202,32 +202,33 @@ static void regions(void **state)
 	struct ibv_mr *mr;
 
 	(void)state;
-	REFUSED(ibv_reg_dm_mr(box.pd, other.dm, 0, DM_BYTES, ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
+	REFUSED(ibv_reg_dm_mr(fixture.pd, other.dm, 0, DM_BYTES,
+			      ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
 	REFUSED(ibv_reg_dm_mr(other.pd, dm, 0, DM_BYTES, ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
-	mr = ibv_reg_dm_mr(box.pd, dm, 0, DM_BYTES, ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	mr = ibv_reg_dm_mr(fixture.pd, dm, 0, DM_BYTES, ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_free_dm(dm), 0);
 	/* It stays where it was. */
-	assert_int_equal(ibv_rereg_mr(box.mr, IBV_REREG_MR_CHANGE_PD, other.pd, NULL, 0, 0),
+	assert_int_equal(ibv_rereg_mr(fixture.mr, IBV_REREG_MR_CHANGE_PD, other.pd, NULL, 0, 0),
 			 IBV_REREG_MR_ERR_CMD);
-	assert_ptr_equal(box.mr->pd, box.pd);
+	assert_ptr_equal(fixture.mr->pd, fixture.pd);
 }
 
-/* A pair of queue pairs of box's domain. */
+/* A pair of queue pairs of fixture's domain. */
 static struct ibv_qp *from, *to;
 
 static int set_up_pair(void **state)
 {
 	(void)state;
-	box_open_pair(&box, &from, &to);
+	fixture_open_pair(&fixture, &from, &to);
 	return 0;
 }
 
 static int tear_down_pair(void **state)
 {
 	(void)state;
-	box_close_pair(&box, from, to);
+	fixture_close_pair(&fixture, from, to);
 	return 0;
 }
 
@@ -255,7 +256,7 @@ static enum ibv_wc_status end_of(enum ibv_wr_opcode opcode, struct ibv_sge sge, 
 	}
 	assert_int_equal(ibv_post_send(from, &wr, &bad), 0);
 	for (;;) {
-		assert_true(box_next(box.cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(fixture.cq, &wc, PATIENCE_MS));
 		if (wc.wr_id == 1)
 			return wc.status;
 		of_receive = wc;
@@ -280,12 +281,12 @@ static void remote_keys_of_another_domain(void **state)
 		mr = ibv_reg_mr(pd, &word, sizeof(word), ALL_ACCESS);
 		assert_non_null(mr);
 		word = 0x5555;
-		memset(box.bytes, 0xee, sizeof(word));
-		assert_int_equal(
-			end_of(one_sided[i], box_sge(&box, 0, sizeof(word)), mr->rkey, &word),
-			IBV_WC_REM_ACCESS_ERR);
+		memset(fixture.bytes, 0xee, sizeof(word));
+		assert_int_equal(end_of(one_sided[i], fixture_sge(&fixture, 0, sizeof(word)),
+					mr->rkey, &word),
+				 IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(word, 0x5555);
-		assert_int_equal(box.bytes[0], 0xee);
+		assert_int_equal(fixture.bytes[0], 0xee);
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 		assert_int_equal(ibv_dealloc_pd(pd), 0);
 		tear_down_pair(NULL);
@@ -304,14 +305,14 @@ static void local_keys_without_the_right(void **state)
 		struct ibv_mr *mr;
 
 		set_up_pair(NULL);
-		mr = ibv_reg_mr(box.pd, box.bytes, 8, 0);
+		mr = ibv_reg_mr(fixture.pd, fixture.bytes, 8, 0);
 		assert_non_null(mr);
-		sge = box_sge(&box, 0, 8);
+		sge = fixture_sge(&fixture, 0, 8);
 		sge.lkey = mr->lkey;
-		memset(box.bytes, 0xee, 8);
-		assert_int_equal(end_of(writers[i], sge, box.mr->rkey, box.bytes + 64),
+		memset(fixture.bytes, 0xee, 8);
+		assert_int_equal(end_of(writers[i], sge, fixture.mr->rkey, fixture.bytes + 64),
 				 IBV_WC_LOC_PROT_ERR);
-		assert_int_equal(box.bytes[0], 0xee);
+		assert_int_equal(fixture.bytes[0], 0xee);
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 		tear_down_pair(NULL);
 	}
@@ -319,20 +320,21 @@ static void local_keys_without_the_right(void **state)
 
 static void receives_without_the_right(void **state)
 {
-	struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, 8, 0);
-	struct ibv_sge sge = box_sge(&box, 0, 8);
+	struct ibv_mr *mr = ibv_reg_mr(fixture.pd, fixture.bytes, 8, 0);
+	struct ibv_sge sge = fixture_sge(&fixture, 0, 8);
 	struct ibv_recv_wr wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	(void)state;
 	of_receive.wr_id = 0;
 	assert_non_null(mr);
 	sge.lkey = mr->lkey;
-	memset(box.bytes, 0xee, 8);
+	memset(fixture.bytes, 0xee, 8);
 	assert_int_equal(ibv_post_recv(to, &wr, &bad), 0);
-	assert_int_equal(end_of(IBV_WR_SEND, box_sge(&box, 64, 8), 0, NULL), IBV_WC_REM_OP_ERR);
-	assert_int_equal(box.bytes[0], 0xee);
+	assert_int_equal(end_of(IBV_WR_SEND, fixture_sge(&fixture, 64, 8), 0, NULL),
+			 IBV_WC_REM_OP_ERR);
+	assert_int_equal(fixture.bytes[0], 0xee);
 	if (!of_receive.wr_id)
-		of_receive = box_expect(box.cq, 2, IBV_WC_LOC_PROT_ERR);
+		of_receive = fixture_expect(fixture.cq, 2, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(of_receive.status, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
@@ -349,11 +351,11 @@ static void rights_of_the_queue_pair(void **state)
 
 		set_up_pair(NULL);
 		assert_int_equal(ibv_modify_qp(to, &attr, IBV_QP_ACCESS_FLAGS), 0);
-		memset(box.bytes + 64, 0x55, 8);
-		assert_int_equal(
-			end_of(one_sided[i], box_sge(&box, 0, 8), box.mr->rkey, box.bytes + 64),
-			IBV_WC_REM_INV_REQ_ERR);
-		assert_int_equal(box.bytes[64], 0x55);
+		memset(fixture.bytes + 64, 0x55, 8);
+		assert_int_equal(end_of(one_sided[i], fixture_sge(&fixture, 0, 8), fixture.mr->rkey,
+					fixture.bytes + 64),
+				 IBV_WC_REM_INV_REQ_ERR);
+		assert_int_equal(fixture.bytes[64], 0x55);
 		tear_down_pair(NULL);
 	}
 }
@@ -366,37 +368,37 @@ static void handles_of_another_domain(void **state)
 							 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 					    .send_ops_flags = IBV_QP_EX_WITH_SEND,
 					    .cap = { .max_send_wr = 4, .max_send_sge = 1 } };
-	struct box there;
+	struct verbs_fixture there;
 	struct ibv_ah *ah;
 	struct ibv_qp_ex *ex;
 	struct ibv_qp *qp;
 
 	(void)state;
-	box_open(&box);
-	box_open(&there);
-	attr.pd = box.pd;
-	attr.send_cq = attr.recv_cq = box.cq;
+	fixture_open(&fixture);
+	fixture_open(&there);
+	attr.pd = fixture.pd;
+	attr.send_cq = attr.recv_cq = fixture.cq;
 	qp = ibv_create_qp_ex(the_context(), &attr);
 	assert_non_null(qp);
-	box_connect(qp, 0);
-	ah = box_ah(&there, the_gid_index(), NULL);
+	fixture_connect(qp, 0);
+	ah = fixture_ah(&there, the_gid_index(), NULL);
 	ex = ibv_qp_to_qp_ex(qp);
 	for (int row = 0; row < 3; row++) {
 		ibv_wr_start(ex);
 		ex->wr_flags = IBV_SEND_SIGNALED;
 		ibv_wr_send(ex);
 		if (row == 0)
-			ibv_wr_set_ud_addr(ex, ah, qp->qp_num, BOX_QKEY);
+			ibv_wr_set_ud_addr(ex, ah, qp->qp_num, FIXTURE_QKEY);
 		else if (row == 1)
-			ibv_wr_set_ud_addr(ex, NULL, qp->qp_num, BOX_QKEY);
+			ibv_wr_set_ud_addr(ex, NULL, qp->qp_num, FIXTURE_QKEY);
 		/* And none at all. */
 		assert_int_equal(ibv_wr_complete(ex), EINVAL);
 	}
-	box_expect_nothing(box.cq);
+	fixture_expect_nothing(fixture.cq);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	box_close(&there);
-	box_close(&box);
+	fixture_close(&there);
+	fixture_close(&fixture);
 }
 
 #define WITH_OTHER(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

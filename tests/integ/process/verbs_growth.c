@@ -3,13 +3,13 @@
  * Programs have tens of thousands of objects, and often end them all at once: none takes longer
  * because there are many others.
  */
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 #include "growth.h"
 
 enum { MOST = 40000 };
 
-static struct box box;
+static struct verbs_fixture fixture;
 static void *objects[MOST];
 
 static struct ibv_qp *small_qp(enum ibv_qp_type type, struct ibv_cq *cq, struct ibv_srq *srq)
@@ -19,7 +19,7 @@ static struct ibv_qp *small_qp(enum ibv_qp_type type, struct ibv_cq *cq, struct 
 					 .srq = srq,
 					 .qp_type = type,
 					 .cap = { 1, srq ? 0 : 8, 1, 1, 0 } };
-	struct ibv_qp *qp = ibv_create_qp(box.pd, &attr);
+	struct ibv_qp *qp = ibv_create_qp(fixture.pd, &attr);
 
 	assert_non_null(qp);
 	return qp;
@@ -37,9 +37,9 @@ static uint64_t destroy_qps(unsigned int count)
 static uint64_t connected(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
-		struct ibv_qp *qp = objects[i] = small_qp(IBV_QPT_RC, box.cq, NULL);
+		struct ibv_qp *qp = objects[i] = small_qp(IBV_QPT_RC, fixture.cq, NULL);
 
-		box_connect(qp, qp->qp_num);
+		fixture_connect(qp, qp->qp_num);
 	}
 	return destroy_qps(count);
 }
@@ -59,7 +59,7 @@ static uint64_t handles(unsigned int count)
 		union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
 
 		memcpy(gid.raw + 12, &address, sizeof(address));
-		objects[i] = box_ah(&box, the_gid_index(), &gid);
+		objects[i] = fixture_ah(&fixture, the_gid_index(), &gid);
 	}
 	for (unsigned int i = 0; i < count; i++)
 		assert_int_equal(ibv_destroy_ah(objects[i]), 0);
@@ -104,7 +104,7 @@ static void protection_domains_are_imported(void **state)
 
 static uint64_t targets(unsigned int count)
 {
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
 					    .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 					    .xrcd = xrcd };
@@ -142,7 +142,7 @@ static void targets_are_opened_and_destroyed(void **state)
 
 static uint64_t openings(unsigned int count)
 {
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
 					    .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 					    .xrcd = xrcd };
@@ -176,7 +176,7 @@ static uint64_t domains(unsigned int count)
 	uint64_t used;
 
 	for (unsigned int i = 0; i < count; i++)
-		objects[i] = box_xrcd(the_context());
+		objects[i] = fixture_xrcd(the_context());
 	used = used_ns();
 	for (unsigned int i = 0; i < count; i++)
 		assert_int_equal(ibv_close_xrcd(objects[i]), 0);
@@ -189,17 +189,17 @@ static void xrc_domains_are_closed(void **state)
 	assert_linear(5000, domains);
 }
 
-static int open_box(void **state)
+static int open_fixture(void **state)
 {
 	(void)state;
-	box_open(&box);
+	fixture_open(&fixture);
 	return 0;
 }
 
-static int close_box(void **state)
+static int close_fixture(void **state)
 {
 	(void)state;
-	box_close(&box);
+	fixture_close(&fixture);
 	return 0;
 }
 
@@ -214,5 +214,5 @@ int main(void)
 		cmocka_unit_test(xrc_domains_are_closed),
 	};
 
-	return cmocka_run_group_tests(tests, open_box, close_box);
+	return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <signal.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 #include "own_network.h"
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 #include "own_network.h"
 
@@ -147,7 +147,7 @@ static void timers_go_on(void **state)
 {
 	struct ibv_qp *hears_all;
 	struct pair pair;
-	struct box box;
+	struct verbs_fixture fixture;
 	int64_t until;
 	pid_t holder;
 
@@ -161,9 +161,9 @@ static void timers_go_on(void **state)
 	/* One exchange in 100 million loses a packet eight times in a row, which ends the pair. */
 	setenv("UROCE_FAULT", "drop=0.05,seed=3", 1);
 	pair_open(&pair, NULL);
-	box_open(&box);
-	hears_all = box_qp(&box, IBV_QPT_UD, NULL);
-	box_connect(hears_all, 0);
+	fixture_open(&fixture);
+	hears_all = fixture_qp(&fixture, IBV_QPT_UD, NULL);
+	fixture_connect(hears_all, 0);
 	for (int i = 0; i < ROUNDS; i++)
 		assert_true(exchange(&pair) <= LIMIT_MS);
 	add_late_address();
@@ -173,7 +173,7 @@ static void timers_go_on(void **state)
 	waitpid(holder, NULL, 0);
 	pair_close(&pair);
 	assert_int_equal(ibv_destroy_qp(hears_all), 0);
-	box_close(&box);
+	fixture_close(&fixture);
 	assert_int_equal(ibv_close_device(the_context()), 0);
 }
 

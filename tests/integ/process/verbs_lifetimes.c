@@ -6,23 +6,23 @@
 #include <fcntl.h>
 #include <stdbool.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum { DM_BYTES = 64 };
 
-static struct box box;
+static struct verbs_fixture fixture;
 
 static int set_up(void **state)
 {
 	(void)state;
-	box_open(&box);
+	fixture_open(&fixture);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	box_close(&box);
+	fixture_close(&fixture);
 	return 0;
 }
 
@@ -35,14 +35,14 @@ static struct ibv_srq_init_attr_ex srq_attr(struct ibv_pd *pd, struct ibv_xrcd *
 		.srq_type = IBV_SRQT_XRC,
 		.pd = pd,
 		.xrcd = xrcd,
-		.cq = box.cq,
+		.cq = fixture.cq,
 	};
 }
 
 static struct ibv_qp *qp_of(struct ibv_pd *pd, struct ibv_srq *srq)
 {
-	struct ibv_qp_init_attr attr = { .send_cq = box.cq,
-					 .recv_cq = box.cq,
+	struct ibv_qp_init_attr attr = { .send_cq = fixture.cq,
+					 .recv_cq = fixture.cq,
 					 .srq = srq,
 					 .qp_type = IBV_QPT_RC,
 					 .cap = { .max_send_wr = 4, .max_recv_wr = 4 } };
@@ -73,7 +73,7 @@ static void a_domain_outlives_all_that_is_in_it(void **state)
 	struct ibv_srq_init_attr basic = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_dm *dm = ibv_alloc_dm(the_context(), &dm_attr);
 	struct ibv_pd *pd = ibv_alloc_pd(the_context());
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
 	struct ibv_srq_init_attr_ex xrc_attr = srq_attr(pd, xrcd);
 	void *one;
 
@@ -87,7 +87,7 @@ static void a_domain_outlives_all_that_is_in_it(void **state)
 		assert_int_equal(destroy(one), 0);           \
 	} while (0)
 	parent_attr.pd = pd;
-	KEEPS(ibv_reg_mr(pd, box.bytes, 100, ALL_ACCESS), ibv_dereg_mr);
+	KEEPS(ibv_reg_mr(pd, fixture.bytes, 100, ALL_ACCESS), ibv_dereg_mr);
 	KEEPS(ibv_alloc_null_mr(pd), ibv_dereg_mr);
 	KEEPS(ibv_reg_dm_mr(pd, dm, 0, DM_BYTES, IBV_ACCESS_ZERO_BASED), ibv_dereg_mr);
 	KEEPS(ibv_alloc_mw(pd, IBV_MW_TYPE_1), ibv_dealloc_mw);
@@ -107,18 +107,18 @@ static void what_serves_another_one_stays(void **state)
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(the_context());
 	struct ibv_cq *cq = ibv_create_cq(the_context(), 10, NULL, channel, 0);
 	struct ibv_srq_init_attr basic = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ibv_srq *srq = ibv_create_srq(box.pd, &basic), *xrc;
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
-	struct ibv_srq_init_attr_ex xrc_attr = srq_attr(box.pd, xrcd);
+	struct ibv_srq *srq = ibv_create_srq(fixture.pd, &basic), *xrc;
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
+	struct ibv_srq_init_attr_ex xrc_attr = srq_attr(fixture.pd, xrcd);
 	struct ibv_qp_init_attr_ex target_attr = { .qp_type = IBV_QPT_XRC_RECV,
 						   .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 						   .xrcd = xrcd };
-	struct ibv_qp *qp = qp_of(box.pd, srq), *target;
+	struct ibv_qp *qp = qp_of(fixture.pd, srq), *target;
 
 	(void)state;
 	assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
 	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
-	assert_int_equal(ibv_destroy_cq(box.cq), EBUSY);
+	assert_int_equal(ibv_destroy_cq(fixture.cq), EBUSY);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 
@@ -142,20 +142,20 @@ static struct ibv_qp *from, *to;
 static int set_up_pair(void **state)
 {
 	(void)state;
-	box_open_pair(&box, &from, &to);
+	fixture_open_pair(&fixture, &from, &to);
 	return 0;
 }
 
 static int tear_down_pair(void **state)
 {
 	(void)state;
-	box_close_pair(&box, from, to);
+	fixture_close_pair(&fixture, from, to);
 	return 0;
 }
 
 static void post_with_key(uint32_t lkey)
 {
-	struct ibv_sge sge = box_sge(&box, 0, 8);
+	struct ibv_sge sge = fixture_sge(&fixture, 0, 8);
 	struct ibv_send_wr wr = { .wr_id = 1,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -164,42 +164,42 @@ static void post_with_key(uint32_t lkey)
 			   *bad;
 
 	sge.lkey = lkey;
-	wr.wr.rdma.remote_addr = (uintptr_t)box.bytes + 64;
-	wr.wr.rdma.rkey = box.mr->rkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)fixture.bytes + 64;
+	wr.wr.rdma.rkey = fixture.mr->rkey;
 	assert_int_equal(ibv_post_send(from, &wr, &bad), 0);
 }
 
 static void the_key_of_a_region_that_is_gone(void **state)
 {
-	struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, 8, ALL_ACCESS);
+	struct ibv_mr *mr = ibv_reg_mr(fixture.pd, fixture.bytes, 8, ALL_ACCESS);
 	uint32_t lkey;
 
 	(void)state;
 	assert_non_null(mr);
 	lkey = mr->lkey;
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	memset(box.bytes, 0x77, 8);
+	memset(fixture.bytes, 0x77, 8);
 	post_with_key(lkey);
-	box_expect(box.cq, 1, IBV_WC_LOC_PROT_ERR);
-	assert_int_equal(box.bytes[64], 0);
+	fixture_expect(fixture.cq, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(fixture.bytes[64], 0);
 }
 
 /* It may also go while the request waits for its turn. */
 static void a_region_that_goes_before_its_turn(void **state)
 {
-	struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, 8, ALL_ACCESS);
+	struct ibv_mr *mr = ibv_reg_mr(fixture.pd, fixture.bytes, 8, ALL_ACCESS);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
 
 	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(ibv_modify_qp(from, &attr, IBV_QP_STATE), 0);
-	memset(box.bytes, 0x77, 8);
+	memset(fixture.bytes, 0x77, 8);
 	post_with_key(mr->lkey);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	attr.qp_state = IBV_QPS_RTS;
 	assert_int_equal(ibv_modify_qp(from, &attr, IBV_QP_STATE), 0);
-	box_expect(box.cq, 1, IBV_WC_LOC_PROT_ERR);
-	assert_int_equal(box.bytes[64], 0);
+	fixture_expect(fixture.cq, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(fixture.bytes[64], 0);
 }
 
 /* rule S10 test: a queue pair that has been destroyed does not answer. */
@@ -216,15 +216,15 @@ static void a_peer_that_is_gone(void **state)
 	attr.qp_state = IBV_QPS_RTS;
 	assert_int_equal(ibv_modify_qp(from, &attr, IBV_QP_STATE), 0);
 	assert_int_equal(ibv_destroy_qp(gone), 0);
-	post_with_key(box.mr->lkey);
-	box_expect(box.cq, 1, IBV_WC_RETRY_EXC_ERR);
-	to = box_qp(&box, IBV_QPT_RC, NULL);
+	post_with_key(fixture.mr->lkey);
+	fixture_expect(fixture.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	to = fixture_qp(&fixture, IBV_QPT_RC, NULL);
 	assert_int_not_equal(to->qp_num, from->qp_num);
 }
 
 static void a_target_that_is_gone(void **state)
 {
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
 	struct ibv_qp_init_attr_ex target_attr = { .qp_type = IBV_QPT_XRC_RECV,
 						   .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 						   .xrcd = xrcd };
@@ -265,9 +265,9 @@ static void builders_before_the_time(void **state)
 							 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 					    .send_ops_flags = IBV_QP_EX_WITH_SEND,
 					    .cap = { .max_send_wr = 4, .max_send_sge = 1 },
-					    .pd = box.pd,
-					    .send_cq = box.cq,
-					    .recv_cq = box.cq };
+					    .pd = fixture.pd,
+					    .send_cq = fixture.cq,
+					    .recv_cq = fixture.cq };
 	struct ibv_qp *qp = ibv_create_qp_ex(the_context(), &attr);
 	const struct pair_options none = { 0 };
 
@@ -285,7 +285,7 @@ static void builders_before_the_time(void **state)
 		else if (step == 1)
 			assert_int_equal(to_rtr(qp, 0x17, &none), 0);
 	}
-	box_expect_nothing(box.cq);
+	fixture_expect_nothing(fixture.cq);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
@@ -300,9 +300,9 @@ static void queue_pairs_with_unknown_parts(void **state)
 {
 	struct ibv_qp_init_attr_ex good = { .qp_type = IBV_QPT_RC,
 					    .comp_mask = IBV_QP_INIT_ATTR_PD,
-					    .pd = box.pd,
-					    .send_cq = box.cq,
-					    .recv_cq = box.cq },
+					    .pd = fixture.pd,
+					    .send_cq = fixture.cq,
+					    .recv_cq = fixture.cq },
 				   attr;
 
 	(void)state;
@@ -337,8 +337,8 @@ static void other_objects_with_unknown_parts(void **state)
 {
 	struct ibv_query_device_ex_input input = { .comp_mask = 1 };
 	struct ibv_xrcd_init_attr xrcd_attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1 };
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
-	struct ibv_srq_init_attr_ex good = srq_attr(box.pd, xrcd), attr;
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
+	struct ibv_srq_init_attr_ex good = srq_attr(fixture.pd, xrcd), attr;
 	struct ibv_device_attr_ex device;
 
 	(void)state;
@@ -364,10 +364,10 @@ static void other_objects_with_unknown_parts(void **state)
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
 
 	/* A right that does not exist, and one that makes no sense alone. */
-	REFUSED(ibv_reg_mr(box.pd, box.bytes, 8, 1 << 19), EINVAL);
-	REFUSED(ibv_reg_mr(box.pd, box.bytes, 8, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
-	REFUSED(ibv_reg_mr_iova(box.pd, box.bytes, 8, UINT64_MAX - 3, ALL_ACCESS), EINVAL);
-	REFUSED(ibv_reg_mr(box.pd, (void *)8, 8, ALL_ACCESS), EFAULT);
+	REFUSED(ibv_reg_mr(fixture.pd, fixture.bytes, 8, 1 << 19), EINVAL);
+	REFUSED(ibv_reg_mr(fixture.pd, fixture.bytes, 8, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
+	REFUSED(ibv_reg_mr_iova(fixture.pd, fixture.bytes, 8, UINT64_MAX - 3, ALL_ACCESS), EINVAL);
+	REFUSED(ibv_reg_mr(fixture.pd, (void *)8, 8, ALL_ACCESS), EFAULT);
 }
 
 /* ibv_create_ah_from_wc(3): on RoCE there is no way back without a global route header. */
@@ -377,10 +377,10 @@ static void no_handle_without_a_header(void **state)
 	struct ibv_grh grh = { 0 };
 
 	(void)state;
-	REFUSED(ibv_create_ah_from_wc(box.pd, &wc, &grh, 1), EINVAL);
+	REFUSED(ibv_create_ah_from_wc(fixture.pd, &wc, &grh, 1), EINVAL);
 	wc.wc_flags = IBV_WC_GRH;
 	/* From nowhere to nowhere. */
-	assert_null(ibv_create_ah_from_wc(box.pd, &wc, &grh, 1));
+	assert_null(ibv_create_ah_from_wc(fixture.pd, &wc, &grh, 1));
 }
 
 static void polls_that_ask_for_nothing(void **state)
@@ -388,11 +388,11 @@ static void polls_that_ask_for_nothing(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	post_with_key(box.mr->lkey);
+	post_with_key(fixture.mr->lkey);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(ibv_poll_cq(box.cq, 0, &wc), 0);
-	box_expect(box.cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(ibv_poll_cq(box.cq, 0, NULL), 0);
+		assert_int_equal(ibv_poll_cq(fixture.cq, 0, &wc), 0);
+	fixture_expect(fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_poll_cq(fixture.cq, 0, NULL), 0);
 }
 
 #define WITH_BOX(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 	SLOT_SHIFT = 12,
@@ -185,8 +185,8 @@ static void connect_to(struct end *end, uint32_t dest_qpn)
 {
 	assert_int_equal(to_init(end->qp, ALL_ACCESS), 0);
 	assert_int_equal(
-		to_rtr(end->qp, dest_qpn, &(struct pair_options){ .timeout = BOX_TIMEOUT }), 0);
-	assert_int_equal(to_rts(end->qp, &(struct pair_options){ .timeout = BOX_TIMEOUT }), 0);
+		to_rtr(end->qp, dest_qpn, &(struct pair_options){ .timeout = FIXTURE_TIMEOUT }), 0);
+	assert_int_equal(to_rts(end->qp, &(struct pair_options){ .timeout = FIXTURE_TIMEOUT }), 0);
 }
 
 static void connect_both(struct end *a, struct end *b)
@@ -226,7 +226,7 @@ static int send_to(struct end *end, struct ibv_ah *ah, uint32_t qpn)
 	if (ah) {
 		wr.wr.ud.ah = ah;
 		wr.wr.ud.remote_qpn = qpn;
-		wr.wr.ud.remote_qkey = BOX_QKEY;
+		wr.wr.ud.remote_qkey = FIXTURE_QKEY;
 	}
 	return ibv_post_send(end->qp, &wr, &bad);
 }
@@ -308,9 +308,9 @@ static void send_cq_of_another_worker(void **state)
 	for (int i = 0; i < 100; i++) {
 		receive(&b);
 		assert_int_equal(send_to(&a, NULL, 0), 0);
-		assert_true(box_next(a.send_cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(a.send_cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		assert_true(box_next(b.recv_cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(b.recv_cq, &wc, PATIENCE_MS));
 	}
 	close_end(&a);
 	close_end(&b);
@@ -330,7 +330,7 @@ static void datagram_to_another_worker(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct ibv_qp_attr to = { .qp_state = IBV_QPS_INIT,
 					  .port_num = 1,
-					  .qkey = BOX_QKEY };
+					  .qkey = FIXTURE_QKEY };
 
 		make_cqs(both[i]);
 		make_qp(both[i], IBV_QPT_UD);
@@ -349,9 +349,9 @@ static void datagram_to_another_worker(void **state)
 	assert_non_null(ah);
 	receive(&b);
 	assert_int_equal(send_to(&a, ah, b.qp->qp_num), 0);
-	assert_true(box_next(a.send_cq, &wc, PATIENCE_MS));
+	assert_true(fixture_next(a.send_cq, &wc, PATIENCE_MS));
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_true(box_next(b.recv_cq, &wc, PATIENCE_MS));
+	assert_true(fixture_next(b.recv_cq, &wc, PATIENCE_MS));
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	close_end(&a);
 	close_end(&b);
@@ -395,9 +395,9 @@ static void sleeper_beside_a_poller(void **state)
 		assert_int_equal(send_to(&a, NULL, 0), 0);
 		assert_int_equal(ibv_get_cq_event(channel, &from, &arg), 0);
 		ibv_ack_cq_events(from, 1);
-		assert_true(box_next(b.recv_cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(b.recv_cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		assert_true(box_next(a.send_cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(a.send_cq, &wc, PATIENCE_MS));
 	}
 	atomic_store(&polling_ends, true);
 	pthread_join(poller, NULL);
@@ -438,7 +438,7 @@ __attribute__((unused)) static void fork_beside_workers(void **state)
 		receive(&d);
 		if (useless)
 			ibv_destroy_cq(useless);
-		if (send_to(&c, NULL, 0) || !box_next(d.recv_cq, &wc, PATIENCE_MS) ||
+		if (send_to(&c, NULL, 0) || !fixture_next(d.recv_cq, &wc, PATIENCE_MS) ||
 		    slot_of(&c) == slot_of(&a) || slot_of(&d) == slot_of(&b))
 			_exit(1);
 		_exit(0);
@@ -447,7 +447,7 @@ __attribute__((unused)) static void fork_beside_workers(void **state)
 	assert_int_equal(status, 0);
 	receive(&b);
 	assert_int_equal(send_to(&a, NULL, 0), 0);
-	assert_true(box_next(b.recv_cq, &wc, PATIENCE_MS));
+	assert_true(fixture_next(b.recv_cq, &wc, PATIENCE_MS));
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	close_end(&a);
 	close_end(&b);

@@ -6,29 +6,29 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 	GRH = 40,
 	IPV4_AT = 20,
-	FROM = 0, /* where things lie in a box */
+	FROM = 0, /* where things lie in a fixture */
 	TO = 64 << 10,
 };
 
-static struct box here, there;
+static struct verbs_fixture here, there;
 static struct ibv_qp *sender, *receiver;
 static struct ibv_ah *ah;
 
 static int set_up(void **state)
 {
 	(void)state;
-	box_open(&here);
-	box_open(&there);
-	sender = box_qp(&here, IBV_QPT_UD, NULL);
-	receiver = box_qp(&there, IBV_QPT_UD, NULL);
-	box_connect(sender, 0);
-	box_connect(receiver, 0);
-	ah = box_ah(&here, the_gid_index(), NULL);
+	fixture_open(&here);
+	fixture_open(&there);
+	sender = fixture_qp(&here, IBV_QPT_UD, NULL);
+	receiver = fixture_qp(&there, IBV_QPT_UD, NULL);
+	fixture_connect(sender, 0);
+	fixture_connect(receiver, 0);
+	ah = fixture_ah(&here, the_gid_index(), NULL);
 	for (size_t i = 0; i < TO; i++)
 		here.bytes[FROM + i] = (uint8_t)(i * 7 + (i >> 8));
 	return 0;
@@ -41,8 +41,8 @@ static int tear_down(void **state)
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(ibv_destroy_qp(sender), 0);
 	assert_int_equal(ibv_destroy_qp(receiver), 0);
-	box_close(&here);
-	box_close(&there);
+	fixture_close(&here);
+	fixture_close(&there);
 	return 0;
 }
 
@@ -113,18 +113,18 @@ static void datagrams_of_every_size(void **state)
 		assert_int_equal(ibv_query_gid(the_context(), 1, index, &gid), 0);
 		if (!gid.global.interface_id)
 			continue;
-		way = box_ah(&here, index, NULL);
+		way = fixture_ah(&here, index, NULL);
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			struct ibv_wc wc;
 
 			memset(there.bytes + TO, 0xee, GRH + sizes[i] + 8);
-			assert_int_equal(box_post_recv(&there, receiver, i, TO, GRH + 4096), 0);
-			assert_int_equal(box_post_datagram(&here, sender, way, receiver->qp_num,
-							   100 + i, FROM, sizes[i]),
+			assert_int_equal(fixture_post_recv(&there, receiver, i, TO, GRH + 4096), 0);
+			assert_int_equal(fixture_post_datagram(&here, sender, way, receiver->qp_num,
+							       100 + i, FROM, sizes[i]),
 					 0);
-			wc = box_expect(here.cq, 100 + i, IBV_WC_SUCCESS);
+			wc = fixture_expect(here.cq, 100 + i, IBV_WC_SUCCESS);
 			assert_int_equal(wc.opcode, IBV_WC_SEND);
-			wc = box_expect(there.cq, i, IBV_WC_SUCCESS);
+			wc = fixture_expect(there.cq, i, IBV_WC_SUCCESS);
 			assert_int_equal(wc.opcode, IBV_WC_RECV);
 			assert_int_equal(wc.byte_len, GRH + sizes[i]);
 			assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
@@ -147,26 +147,27 @@ static void kind_of_network_extended(void **state)
 	struct ibv_cq_init_attr_ex attr = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(the_context(), &attr);
 	struct ibv_poll_cq_attr poll_attr = { 0 };
-	struct box box = there;
+	struct verbs_fixture fixture = there;
 	struct ibv_qp *qp;
 	union ibv_gid gid;
 	int result;
 
 	(void)state;
 	assert_non_null(cq);
-	box.cq = ibv_cq_ex_to_cq(cq);
-	qp = box_qp(&box, IBV_QPT_UD, NULL);
-	box_connect(qp, 0);
+	fixture.cq = ibv_cq_ex_to_cq(cq);
+	qp = fixture_qp(&fixture, IBV_QPT_UD, NULL);
+	fixture_connect(qp, 0);
 	for (uint8_t index = 0; index < 16; index++) {
 		struct ibv_ah *way;
 
 		assert_int_equal(ibv_query_gid(the_context(), 1, index, &gid), 0);
 		if (!gid.global.interface_id)
 			continue;
-		way = box_ah(&here, index, NULL);
-		assert_int_equal(box_post_recv(&there, qp, index, TO, GRH + 8), 0);
-		assert_int_equal(box_post_datagram(&here, sender, way, qp->qp_num, 1, FROM, 8), 0);
-		box_expect(here.cq, 1, IBV_WC_SUCCESS);
+		way = fixture_ah(&here, index, NULL);
+		assert_int_equal(fixture_post_recv(&there, qp, index, TO, GRH + 8), 0);
+		assert_int_equal(fixture_post_datagram(&here, sender, way, qp->qp_num, 1, FROM, 8),
+				 0);
+		fixture_expect(here.cq, 1, IBV_WC_SUCCESS);
 		do
 			result = ibv_start_poll(cq, &poll_attr);
 		while (result == ENOENT);
@@ -177,7 +178,7 @@ static void kind_of_network_extended(void **state)
 		assert_int_equal(ibv_destroy_ah(way), 0);
 	}
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	assert_int_equal(ibv_destroy_cq(box.cq), 0);
+	assert_int_equal(ibv_destroy_cq(fixture.cq), 0);
 }
 
 static void answer_by_the_header(void **state)
@@ -186,22 +187,24 @@ static void answer_by_the_header(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	assert_int_equal(box_post_recv(&there, receiver, 1, TO, GRH + 100), 0);
-	assert_int_equal(box_post_recv(&here, sender, 2, TO, GRH + 100), 0);
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 3, FROM, 100), 0);
-	wc = box_expect(there.cq, 1, IBV_WC_SUCCESS);
-	box_expect(here.cq, 3, IBV_WC_SUCCESS);
+	assert_int_equal(fixture_post_recv(&there, receiver, 1, TO, GRH + 100), 0);
+	assert_int_equal(fixture_post_recv(&here, sender, 2, TO, GRH + 100), 0);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 3, FROM, 100),
+			 0);
+	wc = fixture_expect(there.cq, 1, IBV_WC_SUCCESS);
+	fixture_expect(here.cq, 3, IBV_WC_SUCCESS);
 	back = ibv_create_ah_from_wc(there.pd, &wc, (struct ibv_grh *)(there.bytes + TO), 1);
 	assert_non_null(back);
-	assert_int_equal(box_post_datagram(&there, receiver, back, wc.src_qp, 4, TO + GRH, 100), 0);
-	box_expect(here.cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(fixture_post_datagram(&there, receiver, back, wc.src_qp, 4, TO + GRH, 100),
+			 0);
+	fixture_expect(here.cq, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(here.bytes + TO + GRH, here.bytes + FROM, 100);
 	assert_int_equal(ibv_destroy_ah(back), 0);
 }
 
 static int send_with_qkey(uint32_t qkey, uint64_t wr_id)
 {
-	struct ibv_sge sge = box_sge(&here, FROM, 8);
+	struct ibv_sge sge = fixture_sge(&here, FROM, 8);
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -221,13 +224,13 @@ static void qkeys(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	assert_int_equal(box_post_recv(&there, receiver, 1, TO, GRH + 8), 0);
-	assert_int_equal(send_with_qkey(BOX_QKEY + 1, 10), 0);
-	box_expect(here.cq, 10, IBV_WC_SUCCESS);
-	box_expect_nothing(there.cq);
+	assert_int_equal(fixture_post_recv(&there, receiver, 1, TO, GRH + 8), 0);
+	assert_int_equal(send_with_qkey(FIXTURE_QKEY + 1, 10), 0);
+	fixture_expect(here.cq, 10, IBV_WC_SUCCESS);
+	fixture_expect_nothing(there.cq);
 	assert_int_equal(send_with_qkey(0x80000000, 11), 0);
-	box_expect(here.cq, 11, IBV_WC_SUCCESS);
-	wc = box_expect(there.cq, 1, IBV_WC_SUCCESS);
+	fixture_expect(here.cq, 11, IBV_WC_SUCCESS);
+	wc = fixture_expect(there.cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wc_flags, IBV_WC_GRH);
 }
 
@@ -235,22 +238,22 @@ static void qkeys(void **state)
 static void losses(void **state)
 {
 	(void)state;
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 8), 0);
-	box_expect(here.cq, 1, IBV_WC_SUCCESS);
-	box_expect_nothing(there.cq);
-	assert_int_equal(box_post_recv(&there, receiver, 2, TO, GRH + 8), 0);
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 3, FROM, 9), 0);
-	box_expect(here.cq, 3, IBV_WC_SUCCESS);
-	box_expect_nothing(there.cq);
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 4, FROM, 8), 0);
-	box_expect(here.cq, 4, IBV_WC_SUCCESS);
-	box_expect(there.cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 8), 0);
+	fixture_expect(here.cq, 1, IBV_WC_SUCCESS);
+	fixture_expect_nothing(there.cq);
+	assert_int_equal(fixture_post_recv(&there, receiver, 2, TO, GRH + 8), 0);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 3, FROM, 9), 0);
+	fixture_expect(here.cq, 3, IBV_WC_SUCCESS);
+	fixture_expect_nothing(there.cq);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 4, FROM, 8), 0);
+	fixture_expect(here.cq, 4, IBV_WC_SUCCESS);
+	fixture_expect(there.cq, 2, IBV_WC_SUCCESS);
 }
 
 /* A request that is too long, or not for datagrams, ends in SQE, from which the queue recovers. */
 static void bad_requests_and_sqe(void **state)
 {
-	struct ibv_sge sge = box_sge(&here, FROM, 8);
+	struct ibv_sge sge = fixture_sge(&here, FROM, 8);
 	struct ibv_send_wr read = { .wr_id = 5,
 				    .sg_list = &sge,
 				    .num_sge = 1,
@@ -260,22 +263,23 @@ static void bad_requests_and_sqe(void **state)
 	struct ibv_qp_init_attr init;
 
 	(void)state;
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 4097), 0);
-	box_expect(here.cq, 1, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 4097),
+			 0);
+	fixture_expect(here.cq, 1, IBV_WC_LOC_LEN_ERR);
 	assert_int_equal(ibv_query_qp(sender, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQE);
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 2, FROM, 8), 0);
-	box_expect(here.cq, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 2, FROM, 8), 0);
+	fixture_expect(here.cq, 2, IBV_WC_WR_FLUSH_ERR);
 	attr.qp_state = IBV_QPS_RTS;
 	attr.cur_qp_state = IBV_QPS_SQE;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
-	assert_int_equal(box_post_recv(&there, receiver, 3, TO, GRH + 8), 0);
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 4, FROM, 8), 0);
-	box_expect(here.cq, 4, IBV_WC_SUCCESS);
-	box_expect(there.cq, 3, IBV_WC_SUCCESS);
+	assert_int_equal(fixture_post_recv(&there, receiver, 3, TO, GRH + 8), 0);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 4, FROM, 8), 0);
+	fixture_expect(here.cq, 4, IBV_WC_SUCCESS);
+	fixture_expect(there.cq, 3, IBV_WC_SUCCESS);
 
 	assert_int_equal(ibv_post_send(sender, &read, &bad), 0);
-	box_expect(here.cq, 5, IBV_WC_LOC_QP_OP_ERR);
+	fixture_expect(here.cq, 5, IBV_WC_LOC_QP_OP_ERR);
 }
 
 /* Waiting requests keep the address handle, which the application may destroy. */
@@ -286,42 +290,44 @@ static void handle_destroyed_while_in_use(void **state)
 	(void)state;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE), 0);
 	for (uint64_t i = 0; i < 3; i++) {
-		assert_int_equal(box_post_recv(&there, receiver, i, TO, GRH + 8), 0);
+		assert_int_equal(fixture_post_recv(&there, receiver, i, TO, GRH + 8), 0);
 		assert_int_equal(
-			box_post_datagram(&here, sender, ah, receiver->qp_num, 10 + i, FROM, 8), 0);
+			fixture_post_datagram(&here, sender, ah, receiver->qp_num, 10 + i, FROM, 8),
+			0);
 	}
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	ah = NULL;
-	box_expect_nothing(here.cq);
+	fixture_expect_nothing(here.cq);
 	attr.qp_state = IBV_QPS_RTS;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE), 0);
 	for (uint64_t i = 0; i < 3; i++) {
-		box_expect(here.cq, 10 + i, IBV_WC_SUCCESS);
-		box_expect(there.cq, i, IBV_WC_SUCCESS);
+		fixture_expect(here.cq, 10 + i, IBV_WC_SUCCESS);
+		fixture_expect(there.cq, i, IBV_WC_SUCCESS);
 	}
 	/* And a queue that ends with requests in it lets go of theirs. */
-	ah = box_ah(&here, the_gid_index(), NULL);
+	ah = fixture_ah(&here, the_gid_index(), NULL);
 	attr.qp_state = IBV_QPS_SQD;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE), 0);
-	assert_int_equal(box_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 8), 0);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 8), 0);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	ah = NULL;
 	attr.qp_state = IBV_QPS_RESET;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE), 0);
-	box_expect_nothing(here.cq);
+	fixture_expect_nothing(here.cq);
 }
 
 static void posts_with_wrong_addresses(void **state)
 {
-	struct ibv_ah *foreign = box_ah(&there, the_gid_index(), NULL);
+	struct ibv_ah *foreign = fixture_ah(&there, the_gid_index(), NULL);
 
 	(void)state;
-	assert_int_equal(box_post_datagram(&here, sender, NULL, receiver->qp_num, 1, FROM, 8),
+	assert_int_equal(fixture_post_datagram(&here, sender, NULL, receiver->qp_num, 1, FROM, 8),
 			 EINVAL);
-	assert_int_equal(box_post_datagram(&here, sender, foreign, receiver->qp_num, 1, FROM, 8),
-			 EINVAL);
-	assert_int_equal(box_post_datagram(&here, sender, ah, 0x1000000, 1, FROM, 8), EINVAL);
-	box_expect_nothing(here.cq);
+	assert_int_equal(
+		fixture_post_datagram(&here, sender, foreign, receiver->qp_num, 1, FROM, 8),
+		EINVAL);
+	assert_int_equal(fixture_post_datagram(&here, sender, ah, 0x1000000, 1, FROM, 8), EINVAL);
+	fixture_expect_nothing(here.cq);
 	assert_int_equal(ibv_destroy_ah(foreign), 0);
 }
 
@@ -380,12 +386,13 @@ static void unreliable_connection(void **state)
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 						      IBV_WR_RDMA_WRITE,
 						      IBV_WR_RDMA_WRITE_WITH_IMM };
-	struct ibv_qp *a = box_qp(&here, IBV_QPT_UC, NULL), *b = box_qp(&there, IBV_QPT_UC, NULL);
-	struct ibv_sge sge = box_sge(&here, FROM, 5000);
+	struct ibv_qp *a = fixture_qp(&here, IBV_QPT_UC, NULL),
+		      *b = fixture_qp(&there, IBV_QPT_UC, NULL);
+	struct ibv_sge sge = fixture_sge(&here, FROM, 5000);
 
 	(void)state;
-	box_connect(a, b->qp_num);
-	box_connect(b, a->qp_num);
+	fixture_connect(a, b->qp_num);
+	fixture_connect(b, a->qp_num);
 	for (uint64_t i = 0; i < 4; i++) {
 		struct ibv_send_wr wr = { .wr_id = i,
 					  .sg_list = &sge,
@@ -399,14 +406,14 @@ static void unreliable_connection(void **state)
 		wr.wr.rdma.remote_addr = (uintptr_t)there.bytes + TO;
 		wr.wr.rdma.rkey = there.mr->rkey;
 		memset(there.bytes + TO, 0, 5000);
-		assert_int_equal(box_post_recv(&there, b, 10 + i, TO, 5000), 0);
+		assert_int_equal(fixture_post_recv(&there, b, 10 + i, TO, 5000), 0);
 		assert_int_equal(ibv_post_send(a, &wr, &bad), 0);
-		box_expect(here.cq, i, IBV_WC_SUCCESS);
+		fixture_expect(here.cq, i, IBV_WC_SUCCESS);
 		if (opcodes[i] == IBV_WR_RDMA_WRITE) {
-			box_expect_nothing(there.cq);
+			fixture_expect_nothing(there.cq);
 		} else {
 			/* The WRITE has left its receive to the one with immediate. */
-			wc = box_expect(there.cq, i < 3 ? 10 + i : 9 + i, IBV_WC_SUCCESS);
+			wc = fixture_expect(there.cq, i < 3 ? 10 + i : 9 + i, IBV_WC_SUCCESS);
 			assert_int_equal(wc.byte_len, 5000);
 			assert_int_equal(wc.wc_flags, i & 1 ? IBV_WC_WITH_IMM : 0);
 		}

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 #define UNTOUCHED 12345
 
@@ -62,7 +62,7 @@ static void of_domains(void **state)
 	struct ibv_pd *pd = ibv_alloc_pd(the_context());
 	struct ibv_parent_domain_init_attr attr = { .pd = pd, .td = td };
 	struct ibv_pd *parent = ibv_alloc_parent_domain(the_context(), &attr);
-	struct ibv_xrcd *xrcd = box_xrcd(the_context());
+	struct ibv_xrcd *xrcd = fixture_xrcd(the_context());
 	struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV,
 					      .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 					      .xrcd = xrcd };
@@ -158,12 +158,12 @@ static void of_queue_pairs(void **state)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct ibv_qp *rc, *ud;
-	struct box box;
+	struct verbs_fixture fixture;
 
 	(void)state;
-	box_open(&box);
-	rc = box_qp(&box, IBV_QPT_RC, NULL);
-	ud = box_qp(&box, IBV_QPT_UD, NULL);
+	fixture_open(&fixture);
+	rc = fixture_qp(&fixture, IBV_QPT_RC, NULL);
+	ud = fixture_qp(&fixture, IBV_QPT_UD, NULL);
 	EXPECT(EINVAL, to_state(rc, IBV_QPS_RTS));
 	EXPECT(EINVAL, ibv_post_send(rc, &send, &bad_send));
 	EXPECT(EINVAL, ibv_post_recv(rc, &recv, &bad_recv));
@@ -177,7 +177,7 @@ static void of_queue_pairs(void **state)
 	EXPECT(0, ibv_detach_mcast(ud, &group, 0));
 	EXPECT(0, ibv_destroy_qp(ud));
 	EXPECT(0, ibv_destroy_qp(rc));
-	box_close(&box);
+	fixture_close(&fixture);
 }
 
 /* Posting in RTS, by both interfaces; the send queue has room for one request. */
@@ -216,14 +216,14 @@ static void of_shared_receive_queues(void **state)
 	struct ibv_ah *ah;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
-	struct box box;
+	struct verbs_fixture fixture;
 	uint32_t number;
 
 	(void)state;
-	box_open(&box);
-	srq = ibv_create_srq(box.pd, &init);
+	fixture_open(&fixture);
+	srq = ibv_create_srq(fixture.pd, &init);
 	assert_non_null(srq);
-	qp = box_qp(&box, IBV_QPT_RC, srq);
+	qp = fixture_qp(&fixture, IBV_QPT_RC, srq);
 	EXPECT(EINVAL, ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
 	EXPECT(0, ibv_query_srq(srq, &attr));
 	EXPECT(EINVAL, ibv_post_srq_recv(srq, &recv, &bad));
@@ -231,9 +231,9 @@ static void of_shared_receive_queues(void **state)
 	EXPECT(EBUSY, ibv_destroy_srq(srq));
 	EXPECT(0, ibv_destroy_qp(qp));
 	EXPECT(0, ibv_destroy_srq(srq));
-	ah = box_ah(&box, the_gid_index(), NULL);
+	ah = fixture_ah(&fixture, the_gid_index(), NULL);
 	EXPECT(0, ibv_destroy_ah(ah));
-	box_close(&box);
+	fixture_close(&fixture);
 }
 
 /* In the child.  No assertions: those jump back into the parent's test runner. */

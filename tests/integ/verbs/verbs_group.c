@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 	GRH = 40,
@@ -20,16 +20,16 @@ enum {
 static const union ibv_gid group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 4 } };
 static const union ibv_gid other_group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 5 } };
 
-static struct box box;
+static struct verbs_fixture fixture;
 static struct ibv_qp *qp[MEMBERS];
 
 static int set_up(void **state)
 {
 	(void)state;
-	box_open(&box);
+	fixture_open(&fixture);
 	for (int i = 0; i < MEMBERS; i++) {
-		qp[i] = box_qp(&box, IBV_QPT_UD, NULL);
-		box_connect(qp[i], 0);
+		qp[i] = fixture_qp(&fixture, IBV_QPT_UD, NULL);
+		fixture_connect(qp[i], 0);
 	}
 	return 0;
 }
@@ -39,14 +39,15 @@ static int tear_down(void **state)
 	(void)state;
 	for (int i = 0; i < MEMBERS; i++)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
-	box_close(&box);
+	fixture_close(&fixture);
 	return 0;
 }
 
 static void post_receives(struct ibv_qp *to, uint64_t first, uint64_t count)
 {
 	for (uint64_t i = first; i < first + count; i++)
-		assert_int_equal(box_post_recv(&box, to, i, TO + (size_t)i * STRIDE, STRIDE), 0);
+		assert_int_equal(
+			fixture_post_recv(&fixture, to, i, TO + (size_t)i * STRIDE, STRIDE), 0);
 }
 
 /* In either order. */
@@ -54,8 +55,8 @@ static void expect_both(uint64_t one, uint64_t other)
 {
 	struct ibv_wc first, second;
 
-	assert_true(box_next(box.cq, &first, PATIENCE_MS));
-	assert_true(box_next(box.cq, &second, PATIENCE_MS));
+	assert_true(fixture_next(fixture.cq, &first, PATIENCE_MS));
+	assert_true(fixture_next(fixture.cq, &second, PATIENCE_MS));
 	assert_int_equal(first.status, IBV_WC_SUCCESS);
 	assert_int_equal(second.status, IBV_WC_SUCCESS);
 	assert_true(first.wr_id == one || first.wr_id == other);
@@ -65,7 +66,7 @@ static void expect_both(uint64_t one, uint64_t other)
 /* The first queue pair is in the group as well, so it receives its own datagrams. */
 static void all_members_get_each_datagram(void **state)
 {
-	struct ibv_ah *ah = box_ah(&box, 0, &group);
+	struct ibv_ah *ah = fixture_ah(&fixture, 0, &group);
 	unsigned int heard[MEMBERS] = { 0 };
 	struct ibv_wc wc;
 
@@ -75,10 +76,11 @@ static void all_members_get_each_datagram(void **state)
 		post_receives(qp[i], (uint64_t)i * 10, 10);
 	}
 	for (uint64_t i = 0; i < 10; i++) {
-		memset(box.bytes, (int)i + 1, 100);
-		assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 100 + i, 0, 100), 0);
+		memset(fixture.bytes, (int)i + 1, 100);
+		assert_int_equal(
+			fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 100 + i, 0, 100), 0);
 		for (int n = 0; n < 1 + MEMBERS; n++) {
-			assert_true(box_next(box.cq, &wc, PATIENCE_MS));
+			assert_true(fixture_next(fixture.cq, &wc, PATIENCE_MS));
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 			if (wc.wr_id >= 100)
 				continue;
@@ -88,10 +90,10 @@ static void all_members_get_each_datagram(void **state)
 			assert_int_equal(wc.byte_len, GRH + 100);
 			assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 			/* It was sent to the group. */
-			assert_memory_equal(box.bytes + TO + wc.wr_id * STRIDE + 36, group.raw + 12,
-					    4);
-			assert_memory_equal(box.bytes + TO + wc.wr_id * STRIDE + GRH, box.bytes,
-					    100);
+			assert_memory_equal(fixture.bytes + TO + wc.wr_id * STRIDE + 36,
+					    group.raw + 12, 4);
+			assert_memory_equal(fixture.bytes + TO + wc.wr_id * STRIDE + GRH,
+					    fixture.bytes, 100);
 		}
 	}
 	for (int i = 0; i < MEMBERS; i++) {
@@ -103,27 +105,28 @@ static void all_members_get_each_datagram(void **state)
 
 static void only_members_hear(void **state)
 {
-	struct ibv_ah *ah = box_ah(&box, 0, &group), *other = box_ah(&box, 0, &other_group);
+	struct ibv_ah *ah = fixture_ah(&fixture, 0, &group),
+		      *other = fixture_ah(&fixture, 0, &other_group);
 
 	(void)state;
 	assert_int_equal(ibv_attach_mcast(qp[1], &group, 0), 0);
 	assert_int_equal(ibv_attach_mcast(qp[2], &other_group, 0), 0);
 	for (int i = 0; i < MEMBERS; i++)
 		post_receives(qp[i], (uint64_t)i * 10, 3);
-	assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 100, 0, 10), 0);
+	assert_int_equal(fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 100, 0, 10), 0);
 	expect_both(100, 10);
-	box_expect_nothing(box.cq);
-	assert_int_equal(box_post_datagram(&box, qp[0], other, 0xffffff, 101, 0, 10), 0);
+	fixture_expect_nothing(fixture.cq);
+	assert_int_equal(fixture_post_datagram(&fixture, qp[0], other, 0xffffff, 101, 0, 10), 0);
 	expect_both(101, 20);
-	box_expect_nothing(box.cq);
+	fixture_expect_nothing(fixture.cq);
 	/* A unicast number in a packet to the group belongs to no queue pair. */
-	assert_int_equal(box_post_datagram(&box, qp[0], ah, qp[1]->qp_num, 102, 0, 10), 0);
-	box_expect(box.cq, 102, IBV_WC_SUCCESS);
-	box_expect_nothing(box.cq);
+	assert_int_equal(fixture_post_datagram(&fixture, qp[0], ah, qp[1]->qp_num, 102, 0, 10), 0);
+	fixture_expect(fixture.cq, 102, IBV_WC_SUCCESS);
+	fixture_expect_nothing(fixture.cq);
 	assert_int_equal(ibv_detach_mcast(qp[1], &group, 0), 0);
-	assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 103, 0, 10), 0);
-	box_expect(box.cq, 103, IBV_WC_SUCCESS);
-	box_expect_nothing(box.cq);
+	assert_int_equal(fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 103, 0, 10), 0);
+	fixture_expect(fixture.cq, 103, IBV_WC_SUCCESS);
+	fixture_expect_nothing(fixture.cq);
 	assert_int_equal(ibv_detach_mcast(qp[2], &other_group, 0), 0);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(ibv_destroy_ah(other), 0);
@@ -133,7 +136,7 @@ static void refusals(void **state)
 {
 	static const union ibv_gid no_group = { .raw = { [10] = 0xff, [11] = 0xff, 192, 0, 2, 9 } };
 	static const union ibv_gid unicast = { .raw = { 0xfd, [15] = 1 } };
-	struct ibv_qp *rc = box_qp(&box, IBV_QPT_RC, NULL);
+	struct ibv_qp *rc = fixture_qp(&fixture, IBV_QPT_RC, NULL);
 
 	(void)state;
 	assert_int_equal(ibv_attach_mcast(rc, &group, 0), EINVAL);
@@ -185,7 +188,7 @@ static int listen_elsewhere(int tell)
 	post_receives(qp[0], 0, MESSAGES);
 	assert_int_equal(write(tell, "", 1), 1);
 	for (uint64_t i = 0; i < MESSAGES; i++)
-		box_expect(box.cq, i, IBV_WC_SUCCESS);
+		fixture_expect(fixture.cq, i, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_detach_mcast(qp[0], &group, 0), 0);
 	tear_down(NULL);
 	return 0;
@@ -212,9 +215,10 @@ static void several_processes(void **state)
 	post_receives(qp[1], 0, MESSAGES);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(read(told[0], &byte, 1), 1);
-	ah = box_ah(&box, 0, &group);
+	ah = fixture_ah(&fixture, 0, &group);
 	for (uint64_t i = 0; i < MESSAGES; i++) {
-		assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 100 + i, 0, 10), 0);
+		assert_int_equal(
+			fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 100 + i, 0, 10), 0);
 		/* The completion of the send, and its own copy. */
 		expect_both(100 + i, i);
 	}

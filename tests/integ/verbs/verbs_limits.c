@@ -3,9 +3,9 @@
  * A device has as many objects as it reports and no more, and limits of queue pairs that their type
  * has no use for are ignored: ibv_create_qp(3), ibv_create_qp_ex(3).
  */
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
-static struct box box;
+static struct verbs_fixture fixture;
 static struct ibv_srq *srq;
 static struct ibv_xrcd *xrcd;
 static int most; /* queue pairs of the device */
@@ -15,9 +15,9 @@ static int set_up(void **state)
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	(void)state;
-	box_open(&box);
-	srq = ibv_create_srq(box.pd, &attr);
-	xrcd = box_xrcd(the_context());
+	fixture_open(&fixture);
+	srq = ibv_create_srq(fixture.pd, &attr);
+	xrcd = fixture_xrcd(the_context());
 	return srq ? 0 : -1;
 }
 
@@ -26,7 +26,7 @@ static int tear_down(void **state)
 	(void)state;
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-	box_close(&box);
+	fixture_close(&fixture);
 	return 0;
 }
 
@@ -35,13 +35,13 @@ static int qp_errno(enum ibv_qp_type type, struct ibv_srq *shared, struct ibv_qp
 {
 	bool target = type == IBV_QPT_XRC_RECV;
 	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = box.cq,
-		.recv_cq = box.cq,
+		.send_cq = fixture.cq,
+		.recv_cq = fixture.cq,
 		.srq = shared,
 		.cap = *cap,
 		.qp_type = type,
 		.comp_mask = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
-		.pd = box.pd,
+		.pd = fixture.pd,
 		.xrcd = xrcd,
 	};
 	struct ibv_qp *qp;
@@ -166,10 +166,10 @@ static void as_many_queue_pairs_as_reported(void **state)
 
 	(void)state;
 	qps = room_for_all();
-	assert_int_equal(make_all(box.pd, box.cq, qps, 0), most);
+	assert_int_equal(make_all(fixture.pd, fixture.cq, qps, 0), most);
 	/* One that goes makes room for one. */
 	assert_int_equal(ibv_destroy_qp(qps[most - 1]), 0);
-	assert_int_equal(make_all(box.pd, box.cq, qps, most - 1), most);
+	assert_int_equal(make_all(fixture.pd, fixture.cq, qps, most - 1), most);
 	for (int i = 0; i < most; i++)
 		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
 	free(qps);

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 	TO = 64 << 10,
@@ -18,14 +18,14 @@ enum {
 	PLACES = 128,
 };
 
-static struct box box;
+static struct verbs_fixture fixture;
 static struct ibv_srq *srq;
 static struct ibv_qp *from[QPS], *to[QPS];
 
 static struct ibv_srq *make_srq(uint32_t max_wr)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = max_wr, .max_sge = 2 } };
-	struct ibv_srq *made = ibv_create_srq(box.pd, &attr);
+	struct ibv_srq *made = ibv_create_srq(fixture.pd, &attr);
 
 	assert_non_null(made);
 	return made;
@@ -33,14 +33,14 @@ static struct ibv_srq *make_srq(uint32_t max_wr)
 
 static void set_up_type(enum ibv_qp_type type)
 {
-	box_open(&box);
+	fixture_open(&fixture);
 	srq = make_srq(PLACES);
 	for (int i = 0; i < QPS; i++) {
-		from[i] = box_qp(&box, type, NULL);
-		to[i] = box_qp(&box, type, srq);
+		from[i] = fixture_qp(&fixture, type, NULL);
+		to[i] = fixture_qp(&fixture, type, srq);
 		assert_ptr_equal(to[i]->srq, srq);
-		box_connect(from[i], to[i]->qp_num);
-		box_connect(to[i], from[i]->qp_num);
+		fixture_connect(from[i], to[i]->qp_num);
+		fixture_connect(to[i], from[i]->qp_num);
 	}
 }
 
@@ -59,13 +59,13 @@ static int tear_down(void **state)
 		assert_int_equal(ibv_destroy_qp(to[i]), 0);
 	}
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-	box_close(&box);
+	fixture_close(&fixture);
 	return 0;
 }
 
 static int send_one(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t dest_qpn, uint64_t wr_id)
 {
-	struct ibv_sge sge = box_sge(&box, 0, BYTES - GRH);
+	struct ibv_sge sge = fixture_sge(&fixture, 0, BYTES - GRH);
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -76,7 +76,7 @@ static int send_one(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t dest_qpn, uin
 	if (ah) {
 		wr.wr.ud.ah = ah;
 		wr.wr.ud.remote_qpn = dest_qpn;
-		wr.wr.ud.remote_qkey = BOX_QKEY;
+		wr.wr.ud.remote_qkey = FIXTURE_QKEY;
 	}
 	return ibv_post_send(qp, &wr, &bad);
 }
@@ -88,13 +88,13 @@ static void taken_in_order(enum ibv_qp_type type)
 	struct ibv_wc wc[2];
 
 	set_up_type(type);
-	ah = type == IBV_QPT_UD ? box_ah(&box, the_gid_index(), NULL) : NULL;
+	ah = type == IBV_QPT_UD ? fixture_ah(&fixture, the_gid_index(), NULL) : NULL;
 	for (uint64_t i = 0; i < 8; i++)
-		assert_int_equal(box_post_srq(&box, srq, i, TO + i * BYTES, BYTES), 0);
+		assert_int_equal(fixture_post_srq(&fixture, srq, i, TO + i * BYTES, BYTES), 0);
 	for (uint64_t i = 0; i < 8; i++) {
 		assert_int_equal(send_one(from[i % QPS], ah, to[i % QPS]->qp_num, 100 + i), 0);
-		assert_true(box_next(box.cq, &wc[0], PATIENCE_MS));
-		assert_true(box_next(box.cq, &wc[1], PATIENCE_MS));
+		assert_true(fixture_next(fixture.cq, &wc[0], PATIENCE_MS));
+		assert_true(fixture_next(fixture.cq, &wc[1], PATIENCE_MS));
 		for (int n = 0; n < 2; n++) {
 			assert_int_equal(wc[n].status, IBV_WC_SUCCESS);
 			if (wc[n].wr_id >= 100)
@@ -132,12 +132,12 @@ static void empty_queue(void **state)
 {
 	(void)state;
 	assert_int_equal(send_one(from[0], NULL, 0, 1), 0);
-	box_expect_nothing(box.cq);
-	assert_int_equal(box_post_srq(&box, srq, 2, TO, BYTES), 0);
+	fixture_expect_nothing(fixture.cq);
+	assert_int_equal(fixture_post_srq(&fixture, srq, 2, TO, BYTES), 0);
 	for (uint64_t left = 3; left;) {
 		struct ibv_wc wc;
 
-		assert_true(box_next(box.cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(fixture.cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		left -= wc.wr_id;
 	}
@@ -166,7 +166,7 @@ static void *fill_queue(void *arg)
 	while (atomic_load(&posted) < QPS * MESSAGES) {
 		/* No more than the completion queue has room for. */
 		if (atomic_fetch_add(&posted, 1) - atomic_load(&received) >= PLACES ||
-		    box_post_srq(&box, arg, 0, TO, BYTES) != 0)
+		    fixture_post_srq(&fixture, arg, 0, TO, BYTES) != 0)
 			atomic_fetch_sub(&posted, 1);
 	}
 	return NULL;
@@ -188,7 +188,7 @@ static void many_threads(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&thread[QPS + i], NULL, fill_queue, srq), 0);
 	while (sends < QPS * MESSAGES || atomic_load(&received) < QPS * MESSAGES) {
-		assert_true(box_next(box.cq, &wc, 20000));
+		assert_true(fixture_next(fixture.cq, &wc, 20000));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		if (wc.opcode == IBV_WC_SEND) {
 			sends++;
@@ -203,7 +203,7 @@ static void many_threads(void **state)
 	assert_int_equal(atomic_load(&failed), 0);
 	for (int i = 0; i < QPS; i++)
 		assert_int_equal(of_qp[i], MESSAGES);
-	box_expect_nothing(box.cq);
+	fixture_expect_nothing(fixture.cq);
 }
 
 /* The next event; false when none comes. */
@@ -248,7 +248,7 @@ static void take_one(void)
 
 	assert_int_equal(send_one(from[0], NULL, 0, 100), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_true(box_next(box.cq, &wc, PATIENCE_MS));
+		assert_true(fixture_next(fixture.cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
 }
@@ -260,7 +260,7 @@ static void limit_event(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 5; i++)
-		assert_int_equal(box_post_srq(&box, srq, i, TO, BYTES), 0);
+		assert_int_equal(fixture_post_srq(&fixture, srq, i, TO, BYTES), 0);
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	take_one();
 	take_one();
@@ -288,17 +288,18 @@ static void last_wqe_reached(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 3; i++)
-		assert_int_equal(box_post_srq(&box, srq, i, TO, BYTES), 0);
+		assert_int_equal(fixture_post_srq(&fixture, srq, i, TO, BYTES), 0);
 	take_one();
 	assert_int_equal(to_state(to[0], IBV_QPS_ERR), 0);
 	assert_true(next_async(&event, PATIENCE_MS));
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_ptr_equal(event.element.qp, to[0]);
 	expect_no_event();
-	assert_false(box_next(box.cq, &wc, 20));
+	assert_false(fixture_next(fixture.cq, &wc, 20));
 	/* The others go on with what is left. */
 	assert_int_equal(send_one(from[1], NULL, 0, 100), 0);
-	assert_true(box_next(box.cq, &wc, PATIENCE_MS) && box_next(box.cq, &wc, PATIENCE_MS));
+	assert_true(fixture_next(fixture.cq, &wc, PATIENCE_MS) &&
+		    fixture_next(fixture.cq, &wc, PATIENCE_MS));
 }
 
 static void resizing_keeps_what_is_posted(void **state)
@@ -307,16 +308,16 @@ static void resizing_keeps_what_is_posted(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
-		assert_int_equal(box_post_srq(&box, srq, i, TO, BYTES), 0);
+		assert_int_equal(fixture_post_srq(&fixture, srq, i, TO, BYTES), 0);
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
 	attr.max_wr = 4;
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
-	assert_int_equal(box_post_srq(&box, srq, 4, TO, BYTES), ENOMEM);
+	assert_int_equal(fixture_post_srq(&fixture, srq, 4, TO, BYTES), ENOMEM);
 	attr.max_wr = 1000;
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
 	assert_int_equal(ibv_query_srq(srq, &attr), 0);
 	assert_true(attr.max_wr >= 1000);
-	assert_int_equal(box_post_srq(&box, srq, 4, TO, BYTES), 0);
+	assert_int_equal(fixture_post_srq(&fixture, srq, 4, TO, BYTES), 0);
 	for (uint64_t i = 0; i < 5; i++)
 		take_one();
 }
@@ -328,7 +329,7 @@ static int srq_errno(uint32_t max_wr, uint32_t max_sge)
 	struct ibv_srq *made;
 
 	errno = 0;
-	made = ibv_create_srq(box.pd, &attr);
+	made = ibv_create_srq(fixture.pd, &attr);
 	if (!made)
 		return errno;
 	assert_true(attr.attr.max_wr >= max_wr && attr.attr.max_sge >= max_sge);
@@ -362,42 +363,45 @@ static void creations(void **state)
 	assert_int_equal(srq_errno((uint32_t)device.max_srq_wr + 1, 1), EINVAL);
 	assert_int_equal(srq_errno(1, (uint32_t)device.max_srq_sge + 1), EINVAL);
 	assert_int_equal(srq_errno(0, 1), EINVAL);
-	assert_int_equal(
-		srq_ex_errno((struct ibv_srq_init_attr_ex){ .comp_mask = pd | type, .pd = box.pd }),
-		0);
+	assert_int_equal(srq_ex_errno((struct ibv_srq_init_attr_ex){ .comp_mask = pd | type,
+								     .pd = fixture.pd }),
+			 0);
 	assert_int_equal(srq_ex_errno((struct ibv_srq_init_attr_ex){ .comp_mask = type }), EINVAL);
-	assert_int_equal(srq_ex_errno((struct ibv_srq_init_attr_ex){
-				 .comp_mask = pd | type, .pd = box.pd, .srq_type = IBV_SRQT_XRC }),
+	assert_int_equal(srq_ex_errno((struct ibv_srq_init_attr_ex){ .comp_mask = pd | type,
+								     .pd = fixture.pd,
+								     .srq_type = IBV_SRQT_XRC }),
 			 EINVAL);
-	assert_int_equal(srq_ex_errno((struct ibv_srq_init_attr_ex){
-				 .comp_mask = pd | type, .pd = box.pd, .srq_type = IBV_SRQT_TM }),
+	assert_int_equal(srq_ex_errno((struct ibv_srq_init_attr_ex){ .comp_mask = pd | type,
+								     .pd = fixture.pd,
+								     .srq_type = IBV_SRQT_TM }),
 			 EOPNOTSUPP);
 }
 
 static void wrong_uses(void **state)
 {
 	struct ibv_srq_attr attr = { .srq_limit = PLACES + 1 };
-	struct ibv_sge sge[3] = { box_sge(&box, 0, 1), box_sge(&box, 0, 1), box_sge(&box, 0, 1) };
+	struct ibv_sge sge[3] = { fixture_sge(&fixture, 0, 1), fixture_sge(&fixture, 0, 1),
+				  fixture_sge(&fixture, 0, 1) };
 	struct ibv_recv_wr second = { .sg_list = sge, .num_sge = 3 };
 	struct ibv_recv_wr first = { .next = &second, .sg_list = sge, .num_sge = 2 }, *bad = NULL;
 	uint32_t number;
 
 	(void)state;
 	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
-	assert_int_equal(ibv_dealloc_pd(box.pd), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(fixture.pd), EBUSY);
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
 	assert_int_equal(ibv_modify_srq(srq, &attr, 1 << 5), EINVAL);
 	attr.max_wr = 1 << 20;
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
 	assert_int_equal(ibv_get_srq_num(srq, &number), EINVAL);
 	/* A queue pair with a shared queue has none of its own. */
-	assert_int_equal(box_post_recv(&box, to[0], 1, TO, 1), EINVAL);
+	assert_int_equal(fixture_post_recv(&fixture, to[0], 1, TO, 1), EINVAL);
 	/* Requests before a wrong one are posted. */
 	assert_int_equal(ibv_post_srq_recv(srq, &first, &bad), EINVAL);
 	assert_ptr_equal(bad, &second);
 	for (int i = 1; i < PLACES; i++)
-		assert_int_equal(box_post_srq(&box, srq, 1, TO, 1), 0);
-	assert_int_equal(box_post_srq(&box, srq, 1, TO, 1), ENOMEM);
+		assert_int_equal(fixture_post_srq(&fixture, srq, 1, TO, 1), 0);
+	assert_int_equal(fixture_post_srq(&fixture, srq, 1, TO, 1), ENOMEM);
 }
 
 static int read_into(struct ibv_qp *qp, uint64_t wr_id, uint8_t *bytes, struct ibv_mr *mr)
@@ -410,8 +414,8 @@ static int read_into(struct ibv_qp *qp, uint64_t wr_id, uint8_t *bytes, struct i
 				  .send_flags = IBV_SEND_SIGNALED },
 			   *bad;
 
-	wr.wr.rdma.remote_addr = (uintptr_t)box.bytes;
-	wr.wr.rdma.rkey = box.mr->rkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)fixture.bytes;
+	wr.wr.rdma.rkey = fixture.mr->rkey;
 	return ibv_post_send(qp, &wr, &bad);
 }
 
@@ -421,38 +425,38 @@ static int read_into(struct ibv_qp *qp, uint64_t wr_id, uint8_t *bytes, struct i
  */
 static void domains_of_queue_and_queue_pair(void **state)
 {
-	struct box other;
+	struct verbs_fixture other;
 	struct ibv_sge sge;
 	struct ibv_recv_wr wr = { .wr_id = 3, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	(void)state;
-	box_open(&other);
+	fixture_open(&other);
 	for (int wrong = 0; wrong < 2; wrong++) {
-		struct ibv_qp *a = box_qp(&box, IBV_QPT_RC, NULL);
-		struct ibv_qp *b = box_qp(&other, IBV_QPT_RC, srq);
+		struct ibv_qp *a = fixture_qp(&fixture, IBV_QPT_RC, NULL);
+		struct ibv_qp *b = fixture_qp(&other, IBV_QPT_RC, srq);
 
-		box_connect(a, b->qp_num);
-		box_connect(b, a->qp_num);
-		assert_int_equal(box_post_srq(&box, srq, 1, TO, BYTES), 0);
+		fixture_connect(a, b->qp_num);
+		fixture_connect(b, a->qp_num);
+		assert_int_equal(fixture_post_srq(&fixture, srq, 1, TO, BYTES), 0);
 		assert_int_equal(send_one(a, NULL, 0, 100), 0);
-		box_expect(other.cq, 1, IBV_WC_SUCCESS);
-		box_expect(box.cq, 100, IBV_WC_SUCCESS);
+		fixture_expect(other.cq, 1, IBV_WC_SUCCESS);
+		fixture_expect(fixture.cq, 100, IBV_WC_SUCCESS);
 		assert_int_equal(read_into(b, 2, other.bytes, other.mr), 0);
-		box_expect(other.cq, 2, IBV_WC_SUCCESS);
+		fixture_expect(other.cq, 2, IBV_WC_SUCCESS);
 		if (wrong) {
-			assert_int_equal(read_into(b, 4, box.bytes, box.mr), 0);
-			box_expect(other.cq, 4, IBV_WC_LOC_PROT_ERR);
+			assert_int_equal(read_into(b, 4, fixture.bytes, fixture.mr), 0);
+			fixture_expect(other.cq, 4, IBV_WC_LOC_PROT_ERR);
 		} else {
-			sge = box_sge(&other, TO, BYTES);
+			sge = fixture_sge(&other, TO, BYTES);
 			assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 			assert_int_equal(send_one(a, NULL, 0, 101), 0);
-			box_expect(other.cq, 3, IBV_WC_LOC_PROT_ERR);
-			box_expect(box.cq, 101, IBV_WC_REM_OP_ERR);
+			fixture_expect(other.cq, 3, IBV_WC_LOC_PROT_ERR);
+			fixture_expect(fixture.cq, 101, IBV_WC_REM_OP_ERR);
 		}
 		assert_int_equal(ibv_destroy_qp(a), 0);
 		assert_int_equal(ibv_destroy_qp(b), 0);
 	}
-	box_close(&other);
+	fixture_close(&other);
 }
 
 int main(void)

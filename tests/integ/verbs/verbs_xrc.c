@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "verbs_box.h"
+#include "verbs_fixture.h"
 
 enum {
 	TO = 64 << 10,
 	BYTES = 3000, /* several packets */
 };
 
-static struct box sender, first, second; /* the receiving side has two owners of queues */
+static struct verbs_fixture sender, first, second; /* the receiving side has two owners of queues */
 static struct ibv_xrcd *xrcd;
 static struct ibv_srq *srq[2];
 static struct ibv_qp *initiator, *target;
@@ -37,22 +37,22 @@ static struct ibv_xrcd *open_domain(int fd, int flags)
 	return open_domain_in(the_context(), fd, flags);
 }
 
-static struct ibv_srq *make_srq(struct box *box, struct ibv_xrcd *domain)
+static struct ibv_srq *make_srq(struct verbs_fixture *fixture, struct ibv_xrcd *domain)
 {
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = { .max_wr = 16, .max_sge = 1 },
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = box->pd,
+		.pd = fixture->pd,
 		.xrcd = domain,
-		.cq = box->cq,
+		.cq = fixture->cq,
 	};
 	struct ibv_srq *made = ibv_create_srq_ex(the_context(), &attr);
 
 	assert_non_null(made);
 	assert_ptr_equal(made->context, the_context());
-	assert_ptr_equal(made->pd, box->pd);
+	assert_ptr_equal(made->pd, fixture->pd);
 	return made;
 }
 
@@ -84,10 +84,10 @@ static int set_up(void **state)
 					    .cap = { .max_send_wr = 16, .max_send_sge = 1 } };
 
 	(void)state;
-	box_open(&sender);
-	box_open(&first);
-	box_open(&second);
-	xrcd = box_xrcd(the_context());
+	fixture_open(&sender);
+	fixture_open(&first);
+	fixture_open(&second);
+	xrcd = fixture_xrcd(the_context());
 	srq[0] = make_srq(&first, xrcd);
 	srq[1] = make_srq(&second, xrcd);
 	target = make_target(xrcd);
@@ -95,8 +95,8 @@ static int set_up(void **state)
 	attr.send_cq = sender.cq;
 	initiator = ibv_create_qp_ex(the_context(), &attr);
 	assert_non_null(initiator);
-	box_connect(initiator, target->qp_num);
-	box_connect(target, initiator->qp_num);
+	fixture_connect(initiator, target->qp_num);
+	fixture_connect(target, initiator->qp_num);
 	for (size_t i = 0; i < BYTES; i++)
 		sender.bytes[i] = (uint8_t)(i * 13);
 	return 0;
@@ -111,9 +111,9 @@ static int tear_down(void **state)
 	assert_int_equal(ibv_destroy_srq(srq[0]), 0);
 	assert_int_equal(ibv_destroy_srq(srq[1]), 0);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
-	box_close(&sender);
-	box_close(&first);
-	box_close(&second);
+	fixture_close(&sender);
+	fixture_close(&first);
+	fixture_close(&second);
 	return 0;
 }
 
@@ -126,9 +126,10 @@ static uint32_t number_of(struct ibv_srq *queue)
 	return number;
 }
 
-static void post(enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t srqn, const struct box *remote)
+static void post(enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t srqn,
+		 const struct verbs_fixture *remote)
 {
-	struct ibv_sge sge = box_sge(&sender, 0, BYTES);
+	struct ibv_sge sge = fixture_sge(&sender, 0, BYTES);
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -148,42 +149,42 @@ static void post(enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t srqn, const
 /* The receive, its completion and the memory are those of the queue that the message names. */
 static void messages_name_their_queue(void **state)
 {
-	struct box *const owner[] = { &first, &second };
+	struct verbs_fixture *const owner[] = { &first, &second };
 
 	(void)state;
 	for (uint64_t i = 0; i < 6; i++) {
-		struct box *box = owner[i % 2];
+		struct verbs_fixture *fixture = owner[i % 2];
 		struct ibv_wc wc;
 
-		memset(box->bytes, 0, BYTES);
-		assert_int_equal(box_post_srq(box, srq[i % 2], i, 0, BYTES), 0);
+		memset(fixture->bytes, 0, BYTES);
+		assert_int_equal(fixture_post_srq(fixture, srq[i % 2], i, 0, BYTES), 0);
 		post(i < 3 ? IBV_WR_SEND : IBV_WR_SEND_WITH_IMM, 100 + i, number_of(srq[i % 2]),
 		     NULL);
-		wc = box_expect(box->cq, i, IBV_WC_SUCCESS);
+		wc = fixture_expect(fixture->cq, i, IBV_WC_SUCCESS);
 		assert_int_equal(wc.qp_num, target->qp_num);
 		assert_int_equal(wc.byte_len, BYTES);
 		assert_int_equal(wc.wc_flags, i < 3 ? 0 : IBV_WC_WITH_IMM);
-		assert_memory_equal(box->bytes, sender.bytes, BYTES);
-		wc = box_expect(sender.cq, 100 + i, IBV_WC_SUCCESS);
+		assert_memory_equal(fixture->bytes, sender.bytes, BYTES);
+		wc = fixture_expect(sender.cq, 100 + i, IBV_WC_SUCCESS);
 		assert_int_equal(wc.qp_num, initiator->qp_num);
 	}
-	box_expect_nothing(first.cq);
-	box_expect_nothing(second.cq);
+	fixture_expect_nothing(first.cq);
+	fixture_expect_nothing(second.cq);
 }
 
 static void one_sided(void **state)
 {
 	(void)state;
 	post(IBV_WR_RDMA_WRITE, 1, number_of(srq[0]), &first);
-	box_expect(sender.cq, 1, IBV_WC_SUCCESS);
+	fixture_expect(sender.cq, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(first.bytes + TO, sender.bytes, BYTES);
-	assert_int_equal(box_post_srq(&second, srq[1], 2, 0, 1), 0);
+	assert_int_equal(fixture_post_srq(&second, srq[1], 2, 0, 1), 0);
 	post(IBV_WR_RDMA_WRITE_WITH_IMM, 3, number_of(srq[1]), &second);
-	box_expect(sender.cq, 3, IBV_WC_SUCCESS);
-	box_expect(second.cq, 2, IBV_WC_SUCCESS);
+	fixture_expect(sender.cq, 3, IBV_WC_SUCCESS);
+	fixture_expect(second.cq, 2, IBV_WC_SUCCESS);
 	memset(first.bytes + TO, 0x77, BYTES);
 	post(IBV_WR_RDMA_READ, 4, number_of(srq[0]), &first);
-	box_expect(sender.cq, 4, IBV_WC_SUCCESS);
+	fixture_expect(sender.cq, 4, IBV_WC_SUCCESS);
 	assert_memory_equal(first.bytes + TO, sender.bytes, BYTES);
 }
 
@@ -192,19 +193,19 @@ static void keys_of_another_queue(void **state)
 {
 	(void)state;
 	post(IBV_WR_RDMA_WRITE, 1, number_of(srq[1]), &first);
-	box_expect(sender.cq, 1, IBV_WC_REM_ACCESS_ERR);
+	fixture_expect(sender.cq, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
 static void no_such_queue(void **state)
 {
-	struct ibv_xrcd *elsewhere = box_xrcd(the_context());
+	struct ibv_xrcd *elsewhere = fixture_xrcd(the_context());
 	struct ibv_srq *foreign = make_srq(&first, elsewhere);
 
 	(void)state;
-	assert_int_equal(box_post_srq(&first, foreign, 1, 0, BYTES), 0);
+	assert_int_equal(fixture_post_srq(&first, foreign, 1, 0, BYTES), 0);
 	post(IBV_WR_SEND, 1, number_of(foreign), NULL);
-	box_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
-	box_expect_nothing(first.cq);
+	fixture_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	fixture_expect_nothing(first.cq);
 	assert_int_equal(ibv_destroy_srq(foreign), 0);
 	assert_int_equal(ibv_close_xrcd(elsewhere), 0);
 }
@@ -219,9 +220,9 @@ static void queue_destroyed_meanwhile(void **state)
 	assert_int_equal(ibv_destroy_srq(srq[0]), 0);
 	srq[0] = make_srq(&first, xrcd);
 	assert_int_not_equal(number_of(srq[0]), number);
-	assert_int_equal(box_post_srq(&first, srq[0], 1, 0, BYTES), 0);
+	assert_int_equal(fixture_post_srq(&first, srq[0], 1, 0, BYTES), 0);
 	post(IBV_WR_SEND, 1, number, NULL);
-	box_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	fixture_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 }
 
 /* As with a queue pair, nothing of it may be polled that its owner has given up; the rest stays. */
@@ -230,15 +231,15 @@ static void completions_go_with_their_queue(void **state)
 	struct ibv_srq *other = make_srq(&first, xrcd);
 
 	(void)state;
-	assert_int_equal(box_post_srq(&first, srq[0], 1, 0, BYTES), 0);
-	assert_int_equal(box_post_srq(&first, other, 2, 0, BYTES), 0);
+	assert_int_equal(fixture_post_srq(&first, srq[0], 1, 0, BYTES), 0);
+	assert_int_equal(fixture_post_srq(&first, other, 2, 0, BYTES), 0);
 	post(IBV_WR_SEND, 3, number_of(srq[0]), NULL);
 	post(IBV_WR_SEND, 4, number_of(other), NULL);
-	box_expect(sender.cq, 3, IBV_WC_SUCCESS);
-	box_expect(sender.cq, 4, IBV_WC_SUCCESS);
+	fixture_expect(sender.cq, 3, IBV_WC_SUCCESS);
+	fixture_expect(sender.cq, 4, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_destroy_srq(srq[0]), 0);
-	box_expect(first.cq, 2, IBV_WC_SUCCESS);
-	box_expect_nothing(first.cq);
+	fixture_expect(first.cq, 2, IBV_WC_SUCCESS);
+	fixture_expect_nothing(first.cq);
 	assert_int_equal(ibv_destroy_srq(other), 0);
 	srq[0] = make_srq(&first, xrcd);
 }
@@ -264,10 +265,10 @@ static void openings(void **state)
 	assert_int_equal(asked.dest_qp_num, initiator->qp_num);
 	assert_int_equal(ibv_destroy_qp(target), 0);
 	target = other;
-	assert_int_equal(box_post_srq(&first, srq[0], 1, 0, BYTES), 0);
+	assert_int_equal(fixture_post_srq(&first, srq[0], 1, 0, BYTES), 0);
 	post(IBV_WR_SEND, 2, number_of(srq[0]), NULL);
-	box_expect(first.cq, 1, IBV_WC_SUCCESS);
-	box_expect(sender.cq, 2, IBV_WC_SUCCESS);
+	fixture_expect(first.cq, 1, IBV_WC_SUCCESS);
+	fixture_expect(sender.cq, 2, IBV_WC_SUCCESS);
 
 	attr.qp_num ^= 1;
 	assert_null(ibv_open_qp(the_context(), &attr));
@@ -289,7 +290,7 @@ static void events_reach_every_opening(void **state)
 	(void)state;
 	assert_non_null(other);
 	post(IBV_WR_SEND, 1, 0xffff, NULL);
-	box_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	fixture_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 	while (poll(&fd, 1, 100) == 1) {
 		assert_int_equal(ibv_get_async_event(the_context(), &event), 0);
 		if (event.event_type == IBV_EVENT_QP_REQ_ERR) {
@@ -333,12 +334,12 @@ static void domains_and_files(void **state)
 	assert_int_equal(ibv_close_xrcd(domain[1]), EBUSY);
 	/* The sender of the test at hand now talks to this target. */
 	assert_int_equal(to_state(initiator, IBV_QPS_RESET), 0);
-	box_connect(initiator, qp->qp_num);
-	box_connect(qp, initiator->qp_num);
-	assert_int_equal(box_post_srq(&first, queue, 1, 0, BYTES), 0);
+	fixture_connect(initiator, qp->qp_num);
+	fixture_connect(qp, initiator->qp_num);
+	assert_int_equal(fixture_post_srq(&first, queue, 1, 0, BYTES), 0);
 	post(IBV_WR_SEND, 2, number_of(queue), NULL);
-	box_expect(first.cq, 1, IBV_WC_SUCCESS);
-	box_expect(sender.cq, 2, IBV_WC_SUCCESS);
+	fixture_expect(first.cq, 1, IBV_WC_SUCCESS);
+	fixture_expect(sender.cq, 2, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(queue), 0);
 	assert_int_equal(ibv_close_xrcd(domain[0]), 0);
@@ -408,7 +409,7 @@ static void target_outlives_the_context_of_its_first_opening(void **state)
 	assert_int_equal(ibv_destroy_qp(made), 0);
 	assert_int_equal(ibv_close_xrcd(there), 0);
 	assert_int_equal(ibv_close_device(context), 0);
-	box_connect(opened, 17);
+	fixture_connect(opened, 17);
 	assert_int_equal(ibv_destroy_qp(opened), 0);
 	assert_int_equal(ibv_close_xrcd(here), 0);
 	fclose(file);
@@ -429,7 +430,7 @@ static void target_ends_with_its_last_open_opening(void **state)
 
 	(void)state;
 	assert_non_null(opened);
-	box_connect(made, 17);
+	fixture_connect(made, 17);
 	assert_int_equal(ibv_close_device(one), 0);
 	assert_int_equal(ibv_destroy_qp(opened), 0);
 	assert_int_equal(ibv_close_xrcd(there), 0);

@@ -3,8 +3,8 @@
  * Objects that a queue pair of any type needs, for tests of services other than RC.  As in
  * verbs_pair.h, a failing call fails the current test.
  */
-#ifndef UROCE_TESTS_VERBS_BOX_H
-#define UROCE_TESTS_VERBS_BOX_H
+#ifndef UROCE_TESTS_VERBS_FIXTURE_H
+#define UROCE_TESTS_VERBS_FIXTURE_H
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -13,43 +13,44 @@
 
 #include "verbs_pair.h"
 
-#define BOX_BYTES (1 << 18)
-#define BOX_QKEY 0x11111111
-#define BOX_TIMEOUT 14 /* 67 ms: other programs need the processors, too */
+#define FIXTURE_BYTES (1 << 18)
+#define FIXTURE_QKEY 0x11111111
+#define FIXTURE_TIMEOUT 14 /* 67 ms: other programs need the processors, too */
 
-struct box {
+struct verbs_fixture {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	uint8_t *bytes; /* BOX_BYTES */
+	uint8_t *bytes; /* FIXTURE_BYTES */
 };
 
-static inline void box_open(struct box *box)
+static inline void fixture_open(struct verbs_fixture *fixture)
 {
-	box->pd = ibv_alloc_pd(the_context());
-	assert_non_null(box->pd);
-	box->cq = ibv_create_cq(the_context(), 512, NULL, NULL, 0);
-	assert_non_null(box->cq);
-	box->bytes = aligned_alloc(4096, BOX_BYTES);
-	assert_non_null(box->bytes);
-	memset(box->bytes, 0, BOX_BYTES);
-	box->mr = ibv_reg_mr(box->pd, box->bytes, BOX_BYTES, ALL_ACCESS);
-	assert_non_null(box->mr);
+	fixture->pd = ibv_alloc_pd(the_context());
+	assert_non_null(fixture->pd);
+	fixture->cq = ibv_create_cq(the_context(), 512, NULL, NULL, 0);
+	assert_non_null(fixture->cq);
+	fixture->bytes = aligned_alloc(4096, FIXTURE_BYTES);
+	assert_non_null(fixture->bytes);
+	memset(fixture->bytes, 0, FIXTURE_BYTES);
+	fixture->mr = ibv_reg_mr(fixture->pd, fixture->bytes, FIXTURE_BYTES, ALL_ACCESS);
+	assert_non_null(fixture->mr);
 }
 
-static inline void box_close(struct box *box)
+static inline void fixture_close(struct verbs_fixture *fixture)
 {
-	assert_int_equal(ibv_destroy_cq(box->cq), 0);
-	assert_int_equal(ibv_dereg_mr(box->mr), 0);
-	assert_int_equal(ibv_dealloc_pd(box->pd), 0);
-	free(box->bytes);
+	assert_int_equal(ibv_destroy_cq(fixture->cq), 0);
+	assert_int_equal(ibv_dereg_mr(fixture->mr), 0);
+	assert_int_equal(ibv_dealloc_pd(fixture->pd), 0);
+	free(fixture->bytes);
 }
 
-static inline struct ibv_qp *box_qp(struct box *box, enum ibv_qp_type type, struct ibv_srq *srq)
+static inline struct ibv_qp *fixture_qp(struct verbs_fixture *fixture, enum ibv_qp_type type,
+					struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr attr = {
-		.send_cq = box->cq,
-		.recv_cq = box->cq,
+		.send_cq = fixture->cq,
+		.recv_cq = fixture->cq,
 		.srq = srq,
 		.cap = { .max_send_wr = 64,
 			 .max_recv_wr = 64,
@@ -58,7 +59,7 @@ static inline struct ibv_qp *box_qp(struct box *box, enum ibv_qp_type type, stru
 			 .max_inline_data = 64 },
 		.qp_type = type,
 	};
-	struct ibv_qp *qp = ibv_create_qp(box->pd, &attr);
+	struct ibv_qp *qp = ibv_create_qp(fixture->pd, &attr);
 
 	assert_non_null(qp);
 	if (srq)
@@ -67,7 +68,7 @@ static inline struct ibv_qp *box_qp(struct box *box, enum ibv_qp_type type, stru
 }
 
 /* An XRC domain of no file. */
-static inline struct ibv_xrcd *box_xrcd(struct ibv_context *context)
+static inline struct ibv_xrcd *fixture_xrcd(struct ibv_context *context)
 {
 	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
 							IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -79,20 +80,21 @@ static inline struct ibv_xrcd *box_xrcd(struct ibv_context *context)
 	return xrcd;
 }
 
-static inline struct ibv_sge box_sge(const struct box *box, size_t offset, uint32_t length)
+static inline struct ibv_sge fixture_sge(const struct verbs_fixture *fixture, size_t offset,
+					 uint32_t length)
 {
-	return (struct ibv_sge){ .addr = (uintptr_t)box->bytes + offset,
+	return (struct ibv_sge){ .addr = (uintptr_t)fixture->bytes + offset,
 				 .length = length,
-				 .lkey = box->mr->lkey };
+				 .lkey = fixture->mr->lkey };
 }
 
 /* To INIT, RTR and RTS as the type has it; dest_qpn is not for UD.  PSNs wrap soon. */
-static inline void box_connect(struct ibv_qp *qp, uint32_t dest_qpn)
+static inline void fixture_connect(struct ibv_qp *qp, uint32_t dest_qpn)
 {
 	bool ud = qp->qp_type == IBV_QPT_UD;
 	bool acknowledged = !ud && qp->qp_type != IBV_QPT_UC;
 	struct ibv_qp_attr attr = { .port_num = 1,
-				    .qkey = BOX_QKEY,
+				    .qkey = FIXTURE_QKEY,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
 						       IBV_ACCESS_REMOTE_READ |
 						       IBV_ACCESS_REMOTE_ATOMIC,
@@ -103,7 +105,7 @@ static inline void box_connect(struct ibv_qp *qp, uint32_t dest_qpn)
 				    .max_dest_rd_atomic = 4,
 				    .max_rd_atomic = 4,
 				    .min_rnr_timer = 1,
-				    .timeout = BOX_TIMEOUT,
+				    .timeout = FIXTURE_TIMEOUT,
 				    .retry_cnt = 7,
 				    .rnr_retry = 7 };
 	int common = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -128,7 +130,8 @@ static inline void box_connect(struct ibv_qp *qp, uint32_t dest_qpn)
 	assert_int_equal(ibv_modify_qp(qp, &attr, common), 0);
 }
 
-static inline struct ibv_ah *box_ah(struct box *box, uint8_t gid_index, const union ibv_gid *dgid)
+static inline struct ibv_ah *fixture_ah(struct verbs_fixture *fixture, uint8_t gid_index,
+					const union ibv_gid *dgid)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = gid_index };
 	struct ibv_ah *ah;
@@ -137,34 +140,34 @@ static inline struct ibv_ah *box_ah(struct box *box, uint8_t gid_index, const un
 		attr.grh.dgid = *dgid;
 	else
 		assert_int_equal(ibv_query_gid(the_context(), 1, gid_index, &attr.grh.dgid), 0);
-	ah = ibv_create_ah(box->pd, &attr);
+	ah = ibv_create_ah(fixture->pd, &attr);
 	assert_non_null(ah);
 	return ah;
 }
 
-static inline int box_post_recv(struct box *box, struct ibv_qp *qp, uint64_t wr_id, size_t offset,
-				uint32_t length)
+static inline int fixture_post_recv(struct verbs_fixture *fixture, struct ibv_qp *qp,
+				    uint64_t wr_id, size_t offset, uint32_t length)
 {
-	struct ibv_sge sge = box_sge(box, offset, length);
+	struct ibv_sge sge = fixture_sge(fixture, offset, length);
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return ibv_post_recv(qp, &wr, &bad);
 }
 
-static inline int box_post_srq(struct box *box, struct ibv_srq *srq, uint64_t wr_id, size_t offset,
-			       uint32_t length)
+static inline int fixture_post_srq(struct verbs_fixture *fixture, struct ibv_srq *srq,
+				   uint64_t wr_id, size_t offset, uint32_t length)
 {
-	struct ibv_sge sge = box_sge(box, offset, length);
+	struct ibv_sge sge = fixture_sge(fixture, offset, length);
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
-static inline int box_post_datagram(struct box *box, struct ibv_qp *qp, struct ibv_ah *ah,
-				    uint32_t dest_qpn, uint64_t wr_id, size_t offset,
-				    uint32_t length)
+static inline int fixture_post_datagram(struct verbs_fixture *fixture, struct ibv_qp *qp,
+					struct ibv_ah *ah, uint32_t dest_qpn, uint64_t wr_id,
+					size_t offset, uint32_t length)
 {
-	struct ibv_sge sge = box_sge(box, offset, length);
+	struct ibv_sge sge = fixture_sge(fixture, offset, length);
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -175,12 +178,12 @@ static inline int box_post_datagram(struct box *box, struct ibv_qp *qp, struct i
 
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = dest_qpn;
-	wr.wr.ud.remote_qkey = BOX_QKEY;
+	wr.wr.ud.remote_qkey = FIXTURE_QKEY;
 	return ibv_post_send(qp, &wr, &bad);
 }
 
 /* Returns the next completion; patience 0: returns false if there is none now. */
-static inline bool box_next(struct ibv_cq *cq, struct ibv_wc *wc, int patience_ms)
+static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int patience_ms)
 {
 	struct timespec begin, now;
 	int got;
@@ -196,11 +199,12 @@ static inline bool box_next(struct ibv_cq *cq, struct ibv_wc *wc, int patience_m
 	return got == 1;
 }
 
-static inline struct ibv_wc box_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+static inline struct ibv_wc fixture_expect(struct ibv_cq *cq, uint64_t wr_id,
+					   enum ibv_wc_status status)
 {
 	struct ibv_wc wc = { 0 };
 
-	assert_true(box_next(cq, &wc, PATIENCE_MS));
+	assert_true(fixture_next(cq, &wc, PATIENCE_MS));
 	if (wc.status != status)
 		print_error("status %s instead of %s\n", ibv_wc_status_str(wc.status),
 			    ibv_wc_status_str(status));
@@ -210,28 +214,30 @@ static inline struct ibv_wc box_expect(struct ibv_cq *cq, uint64_t wr_id, enum i
 }
 
 /* Nothing comes, although there is time for it. */
-static inline void box_expect_nothing(struct ibv_cq *cq)
+static inline void fixture_expect_nothing(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 
-	assert_false(box_next(cq, &wc, 20));
+	assert_false(fixture_next(cq, &wc, 20));
 }
 
-/* A box and two RC queue pairs that are connected to each other. */
-static inline void box_open_pair(struct box *box, struct ibv_qp **from, struct ibv_qp **to)
+/* A fixture and two RC queue pairs that are connected to each other. */
+static inline void fixture_open_pair(struct verbs_fixture *fixture, struct ibv_qp **from,
+				     struct ibv_qp **to)
 {
-	box_open(box);
-	*from = box_qp(box, IBV_QPT_RC, NULL);
-	*to = box_qp(box, IBV_QPT_RC, NULL);
-	box_connect(*from, (*to)->qp_num);
-	box_connect(*to, (*from)->qp_num);
+	fixture_open(fixture);
+	*from = fixture_qp(fixture, IBV_QPT_RC, NULL);
+	*to = fixture_qp(fixture, IBV_QPT_RC, NULL);
+	fixture_connect(*from, (*to)->qp_num);
+	fixture_connect(*to, (*from)->qp_num);
 }
 
-static inline void box_close_pair(struct box *box, struct ibv_qp *from, struct ibv_qp *to)
+static inline void fixture_close_pair(struct verbs_fixture *fixture, struct ibv_qp *from,
+				      struct ibv_qp *to)
 {
 	assert_int_equal(ibv_destroy_qp(from), 0);
 	assert_int_equal(ibv_destroy_qp(to), 0);
-	box_close(box);
+	fixture_close(fixture);
 }
 
 #endif
