@@ -59,24 +59,24 @@ static void open_tcp(struct interop_end *end)
 	setsockopt(end->tcp, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 }
 
-void end_tell(struct interop_end *end, const void *bytes, size_t size)
+void end_send(struct interop_end *end, const void *bytes, size_t size)
 {
 	if (send(end->tcp, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
 		die("the peer is gone: %m");
 }
 
-void end_hear(struct interop_end *end, void *bytes, size_t size)
+void end_receive(struct interop_end *end, void *bytes, size_t size)
 {
 	if (recv(end->tcp, bytes, size, MSG_WAITALL) != (ssize_t)size)
 		die("the peer is gone");
 }
 
-void end_meet(struct interop_end *end)
+void end_barrier(struct interop_end *end)
 {
 	char byte = '.';
 
-	end_tell(end, &byte, sizeof(byte));
-	end_hear(end, &byte, sizeof(byte));
+	end_send(end, &byte, sizeof(byte));
+	end_receive(end, &byte, sizeof(byte));
 }
 
 static void lay_out(struct interop_end *end)
@@ -89,8 +89,8 @@ static void lay_out(struct interop_end *end)
 	layout->source = WORDS * sizeof(uint64_t);
 	layout->receives = layout->source + layout->place;
 	layout->targets = layout->receives + RECEIVES * layout->place;
-	layout->told = layout->targets + PLACES * layout->place;
-	layout->out = layout->told + PLACES * layout->place;
+	layout->immediates = layout->targets + PLACES * layout->place;
+	layout->out = layout->immediates + PLACES * layout->place;
 	layout->in = layout->out + depth * layout->place;
 	layout->bytes = layout->in + depth * layout->place;
 	layout->bytes = (layout->bytes + PAGE - 1) / PAGE * PAGE;
@@ -162,19 +162,19 @@ static void connect_qp(struct interop_end *end, struct connection *connection)
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = options->mtu,
-		.dest_qp_num = connection->far.qpn,
-		.rq_psn = connection->far.psn,
+		.dest_qp_num = connection->remote.qpn,
+		.rq_psn = connection->remote.psn,
 		.max_dest_rd_atomic = MAX_READS,
 		.min_rnr_timer = RNR_CODE,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
-			     .grh = { .dgid = connection->far.gid,
+			     .grh = { .dgid = connection->remote.gid,
 				      .sgid_index = (uint8_t)options->gid_index,
 				      .hop_limit = HOP_LIMIT } },
 	};
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = connection->near.psn,
+		.sq_psn = connection->local.psn,
 		.max_rd_atomic = MAX_READS,
 		.timeout = options->timeout,
 		.retry_cnt = options->retries,
@@ -197,19 +197,19 @@ static void connect_qp(struct interop_end *end, struct connection *connection)
 static void open_connection(struct interop_end *end, unsigned int number)
 {
 	struct connection *connection = &end->connections[number];
-	struct far *near = &connection->near;
+	struct conn_attrs *local = &connection->local;
 
 	connection->memory = end->memory + number * end->layout.bytes;
 	create_qp(end, connection);
-	near->qpn = connection->qp->qp_num;
-	if (getrandom(&near->psn, sizeof(near->psn), 0) < 0)
+	local->qpn = connection->qp->qp_num;
+	if (getrandom(&local->psn, sizeof(local->psn), 0) < 0)
 		die("getrandom: %m");
-	near->psn &= 0xFFFFFF;
-	near->rkey = end->mr->rkey;
-	near->memory = (uintptr_t)connection->memory;
-	if (ibv_query_gid(end->context, 1, end->options.gid_index, &near->gid))
+	local->psn &= 0xFFFFFF;
+	local->rkey = end->mr->rkey;
+	local->memory = (uintptr_t)connection->memory;
+	if (ibv_query_gid(end->context, 1, end->options.gid_index, &local->gid))
 		die("GID %d: %m", end->options.gid_index);
-	hear_prepare(end, connection);
+	responder_prepare(end, connection);
 }
 
 void end_open(struct interop_end *end)
@@ -222,11 +222,11 @@ void end_open(struct interop_end *end)
 	for (unsigned int i = 0; i < end->options.connections; i++) {
 		struct connection *connection = &end->connections[i];
 
-		end_tell(end, &connection->near, sizeof(connection->near));
-		end_hear(end, &connection->far, sizeof(connection->far));
+		end_send(end, &connection->local, sizeof(connection->local));
+		end_receive(end, &connection->remote, sizeof(connection->remote));
 		connect_qp(end, connection);
 	}
-	end_meet(end);
+	end_barrier(end);
 }
 
 void end_close(struct interop_end *end)

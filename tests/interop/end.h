@@ -43,15 +43,15 @@ struct options {
 
 /* Where things are in a connection's memory, in bytes from its beginning; the same at both ends. */
 struct layout {
-	size_t words;	 /* the atomics' */
-	size_t source;	 /* what the peer READs */
-	size_t receives; /* RECEIVES */
-	size_t targets;	 /* PLACES of the peer's WRITEs */
-	size_t told;	 /* PLACES of the peer's WRITEs with immediate */
-	size_t out;	 /* depth, what leaves */
-	size_t in;	 /* depth, what is READ */
-	size_t place;	 /* bytes of each */
-	size_t bytes;	 /* of all */
+	size_t words;	   /* the atomics' */
+	size_t source;	   /* what the peer READs */
+	size_t receives;   /* RECEIVES */
+	size_t targets;	   /* PLACES of the peer's WRITEs */
+	size_t immediates; /* PLACES of the peer's WRITEs with immediate */
+	size_t out;	   /* depth, what leaves */
+	size_t in;	   /* depth, what is READ */
+	size_t place;	   /* bytes of each */
+	size_t bytes;	   /* of all */
 };
 
 enum { WORD_ADD, WORD_SWAP, WORDS = 8 };
@@ -59,13 +59,13 @@ enum { WORD_ADD, WORD_SWAP, WORDS = 8 };
 /*
  * Attributes of a connection that the other end needs.  Both ends run on the same kind of machine.
  */
-struct far {
+struct conn_attrs {
 	uint32_t qpn, psn, rkey;
 	uint64_t memory;
 	union ibv_gid gid;
 };
 
-struct under_way {
+struct pending_request {
 	struct request request;
 	uint64_t since; /* ns */
 	uint64_t found; /* what an atomic has to find; FETCH_ADD: at least */
@@ -74,20 +74,20 @@ struct under_way {
 struct connection {
 	struct ibv_qp *qp;
 	uint8_t *memory;
-	struct far near, far;
+	struct conn_attrs local, remote;
 
 	/* Requests of this end. */
-	struct under_way under_way[MAX_DEPTH];
-	uint32_t asked, answered;
-	uint32_t told;	    /* requests asked that take a receive */
-	uint64_t not_until; /* ns */
+	struct pending_request pending[MAX_DEPTH];
+	uint32_t requests_posted, requests_completed;
+	uint32_t requests_with_recv; /* requests posted that take a receive */
+	uint64_t resume_ns;	     /* ns */
 	uint64_t word_add, word_swap;
 
 	/* Requests of the peer. */
-	uint32_t heard;	     /* requests of its plan that are behind us */
-	uint32_t heard_told; /* of those that took a receive */
-	uint32_t posted;     /* receives so far */
-	uint32_t peer_asked; /* in all; known at the end */
+	uint32_t peer_requests_seen;	  /* requests of its plan that are behind us */
+	uint32_t peer_requests_with_recv; /* of those that took a receive */
+	uint32_t recvs_posted;		  /* receives so far */
+	uint32_t peer_requests_total;	  /* in all; known at the end */
 };
 
 struct interop_end {
@@ -111,28 +111,29 @@ uint64_t now_ns(void);
 /* connect.c: from options to connections in RTS that have their receives. */
 void end_open(struct interop_end *end);
 /* Wait until the peer has come here as well. */
-void end_meet(struct interop_end *end);
+void end_barrier(struct interop_end *end);
 void end_close(struct interop_end *end);
-void end_tell(struct interop_end *end, const void *bytes, size_t size);
+void end_send(struct interop_end *end, const void *bytes, size_t size);
 /* Blocks until all has come. */
-void end_hear(struct interop_end *end, void *bytes, size_t size);
+void end_receive(struct interop_end *end, void *bytes, size_t size);
 
-/* asking.c: post what may be posted; true if that was something. */
-bool ask(struct interop_end *end, struct connection *connection);
-void ask_completed(struct interop_end *end, struct connection *connection, const struct ibv_wc *wc);
-bool ask_is_done(const struct interop_end *end, const struct connection *connection);
+/* requester.c: post what may be posted; true if that was something. */
+bool requester_post(struct interop_end *end, struct connection *connection);
+void requester_completed(struct interop_end *end, struct connection *connection,
+			 const struct ibv_wc *wc);
+bool requester_is_done(const struct interop_end *end, const struct connection *connection);
 
-/* hearing.c */
-void hear_prepare(struct interop_end *end, struct connection *connection);
-void hear_completed(struct interop_end *end, struct connection *connection,
-		    const struct ibv_wc *wc);
+/* responder.c */
+void responder_prepare(struct interop_end *end, struct connection *connection);
+void responder_completed(struct interop_end *end, struct connection *connection,
+			 const struct ibv_wc *wc);
 /*
- * To be called once peer_asked is known: returns true if all requests that can be observed have
- * been.
+ * To be called once peer_requests_total is known: returns true if all requests that can be observed
+ * have been.
  */
-bool hear_is_done(struct interop_end *end, struct connection *connection);
+bool responder_is_done(struct interop_end *end, struct connection *connection);
 /* Checks the effects that raise no event here: the peer's WRITEs and Atomics. */
-void hear_check_memory(struct interop_end *end);
+void responder_check_memory(struct interop_end *end);
 
 static inline bool is_client(const struct interop_end *end)
 {

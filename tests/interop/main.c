@@ -129,7 +129,7 @@ static struct connection *connection_of(struct interop_end *end, const struct ib
 static bool is_receive(const struct connection *connection, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS)
-		return connection->asked == connection->answered;
+		return connection->requests_posted == connection->requests_completed;
 	return wc->opcode & IBV_WC_RECV;
 }
 
@@ -144,9 +144,9 @@ static bool take_completions(struct interop_end *end)
 		struct connection *connection = connection_of(end, &wc[i]);
 
 		if (is_receive(connection, &wc[i]))
-			hear_completed(end, connection, &wc[i]);
+			responder_completed(end, connection, &wc[i]);
 		else
-			ask_completed(end, connection, &wc[i]);
+			requester_completed(end, connection, &wc[i]);
 	}
 	return count > 0;
 }
@@ -156,13 +156,13 @@ static bool is_over(const struct interop_end *end, const struct connection *conn
 {
 	const struct options *options = &end->options;
 
-	if (!options->asks || (options->count && connection->asked >= options->count))
+	if (!options->asks || (options->count && connection->requests_posted >= options->count))
 		return true;
 	return options->seconds && now_ns() - start > (uint64_t)(options->seconds * NS_PER_S);
 }
 
 /* Something was posted; *left: connections that have not got all their answers. */
-static bool ask_all(struct interop_end *end, uint64_t start, unsigned int *left)
+static bool post_all(struct interop_end *end, uint64_t start, unsigned int *left)
 {
 	bool busy = false;
 
@@ -171,11 +171,11 @@ static bool ask_all(struct interop_end *end, uint64_t start, unsigned int *left)
 		struct connection *connection = &end->connections[i];
 		bool over = is_over(end, connection, start);
 
-		while (!over && ask(end, connection)) {
+		while (!over && requester_post(end, connection)) {
 			busy = true;
 			over = is_over(end, connection, start);
 		}
-		if (!over || !ask_is_done(end, connection))
+		if (!over || !requester_is_done(end, connection))
 			++*left;
 	}
 	return busy;
@@ -208,7 +208,7 @@ static bool rest(struct interop_end *end)
 }
 
 /* Receives the peer's number of requests of each connection; returns true on success. */
-static bool hear_counts(struct interop_end *end, bool asks)
+static bool receive_counts(struct interop_end *end, bool asks)
 {
 	uint32_t counts[MAX_CONNECTIONS];
 	size_t size = end->options.connections * sizeof(counts[0]);
@@ -219,9 +219,9 @@ static bool hear_counts(struct interop_end *end, bool asks)
 		die("the peer is gone");
 	if (got != (ssize_t)size)
 		return false;
-	end_hear(end, counts, size);
+	end_receive(end, counts, size);
 	for (unsigned int i = 0; i < end->options.connections; i++)
-		end->connections[i].peer_asked = counts[i];
+		end->connections[i].peer_requests_total = counts[i];
 	return true;
 }
 
@@ -230,14 +230,14 @@ static void tell_counts(struct interop_end *end)
 	uint32_t counts[MAX_CONNECTIONS];
 
 	for (unsigned int i = 0; i < end->options.connections; i++)
-		counts[i] = end->connections[i].asked;
-	end_tell(end, counts, end->options.connections * sizeof(counts[0]));
+		counts[i] = end->connections[i].requests_posted;
+	end_send(end, counts, end->options.connections * sizeof(counts[0]));
 }
 
-static bool all_heard(struct interop_end *end)
+static bool all_requests_seen(struct interop_end *end)
 {
 	for (unsigned int i = 0; i < end->options.connections; i++) {
-		if (!hear_is_done(end, &end->connections[i]))
+		if (!responder_is_done(end, &end->connections[i]))
 			return false;
 	}
 	return true;
@@ -251,8 +251,9 @@ static void check_progress(const struct interop_end *end, uint64_t last)
 		return;
 	for (unsigned int i = 0; i < end->options.connections; i++)
 		fprintf(stderr, "connection %u: asked %u, answered %u; heard %u of %u\n", i,
-			end->connections[i].asked, end->connections[i].answered,
-			end->connections[i].heard, end->connections[i].peer_asked);
+			end->connections[i].requests_posted, end->connections[i].requests_completed,
+			end->connections[i].peer_requests_seen,
+			end->connections[i].peer_requests_total);
 	/* The counters of a process that still runs show the losses. */
 	if (end->options.at_end && system(end->options.at_end))
 		fprintf(stderr, "%s has failed\n", end->options.at_end);
@@ -268,7 +269,7 @@ static void run(struct interop_end *end)
 	for (;;) {
 		bool busy = take_completions(end);
 
-		busy |= ask_all(end, start, &left);
+		busy |= post_all(end, start, &left);
 		if (!left && !told) {
 			tell_counts(end);
 			told = true;
@@ -278,8 +279,8 @@ static void run(struct interop_end *end)
 			continue;
 		}
 		if (!knows)
-			knows = hear_counts(end, left > 0);
-		if (knows && told && all_heard(end))
+			knows = receive_counts(end, left > 0);
+		if (knows && told && all_requests_seen(end))
 			return;
 		check_progress(end, last);
 		if (rest(end))
@@ -297,12 +298,12 @@ int main(int argc, char **argv)
 	end_open(&end);
 	start = now_ns();
 	run(&end);
-	hear_check_memory(&end);
+	responder_check_memory(&end);
 	printf("requests %lu bytes %lu seconds %.2f slowest_ms %.3f\n", (unsigned long)end.requests,
 	       (unsigned long)end.bytes, (double)(now_ns() - start) / NS_PER_S,
 	       (double)end.slowest / 1e6);
 	fflush(stdout);
-	end_meet(&end);
+	end_barrier(&end);
 	if (end.options.at_end && system(end.options.at_end))
 		die("%s has failed", end.options.at_end);
 	end_close(&end);

@@ -8,7 +8,7 @@
 static void post_receive(struct interop_end *end, struct connection *connection)
 {
 	uint8_t *at = connection->memory + end->layout.receives +
-		      connection->posted % RECEIVES * end->layout.place;
+		      connection->recvs_posted % RECEIVES * end->layout.place;
 	struct ibv_sge sge = { .addr = (uintptr_t)at,
 			       .length = end->options.plan.max_size,
 			       .lkey = end->mr->lkey };
@@ -18,7 +18,7 @@ static void post_receive(struct interop_end *end, struct connection *connection)
 
 	if (ibv_post_recv(connection->qp, &wr, &bad))
 		die("a receive was refused: %m");
-	connection->posted++;
+	connection->recvs_posted++;
 }
 
 static uint64_t source_seed(bool client)
@@ -26,17 +26,17 @@ static uint64_t source_seed(bool client)
 	return client ? 0xC11E47 : 0x5E47E4;
 }
 
-void hear_prepare(struct interop_end *end, struct connection *connection)
+void responder_prepare(struct interop_end *end, struct connection *connection)
 {
 	plan_fill(connection->memory + end->layout.source, end->layout.place,
 		  source_seed(is_client(end)));
 	plan_fill(end->peer_source, end->layout.place, source_seed(!is_client(end)));
-	while (connection->posted < RECEIVES)
+	while (connection->recvs_posted < RECEIVES)
 		post_receive(end, connection);
 }
 
-static struct request heard_request(const struct interop_end *end,
-				    const struct connection *connection, uint32_t number)
+static struct request peer_request(const struct interop_end *end,
+				   const struct connection *connection, uint32_t number)
 {
 	return plan_request(&end->options.plan, !is_client(end),
 			    (unsigned int)(connection - end->connections), number);
@@ -48,10 +48,10 @@ static struct request next_told(const struct interop_end *end, struct connection
 	struct request request;
 
 	for (;;) {
-		request = heard_request(end, connection, connection->heard);
+		request = peer_request(end, connection, connection->peer_requests_seen);
 		if (plan_takes_receive(request.kind))
 			return request;
-		connection->heard++;
+		connection->peer_requests_seen++;
 	}
 }
 
@@ -66,7 +66,8 @@ static void check_payload(const struct interop_end *end, const struct connection
 		    request->number, request->size, difference);
 }
 
-void hear_completed(struct interop_end *end, struct connection *connection, const struct ibv_wc *wc)
+void responder_completed(struct interop_end *end, struct connection *connection,
+			 const struct ibv_wc *wc)
 {
 	struct request request = next_told(end, connection);
 	const char *name = plan_kind_name(request.kind);
@@ -86,22 +87,25 @@ void hear_completed(struct interop_end *end, struct connection *connection, cons
 	if (request.kind != SEND && ntohl(wc->imm_data) != (uint32_t)(request.seed >> 7))
 		die("%s %u has the wrong immediate", name, request.number);
 	if (request.kind == WRITE_IMM)
-		at += end->layout.told + connection->heard_told % PLACES * end->layout.place +
+		at += end->layout.immediates +
+		      connection->peer_requests_with_recv % PLACES * end->layout.place +
 		      request.shift;
 	else
-		at += end->layout.receives + connection->heard_told % RECEIVES * end->layout.place;
+		at += end->layout.receives +
+		      connection->peer_requests_with_recv % RECEIVES * end->layout.place;
 	check_payload(end, connection, &request, at);
-	connection->heard++;
-	connection->heard_told++;
+	connection->peer_requests_seen++;
+	connection->peer_requests_with_recv++;
 	post_receive(end, connection);
 }
 
-bool hear_is_done(struct interop_end *end, struct connection *connection)
+bool responder_is_done(struct interop_end *end, struct connection *connection)
 {
-	while (connection->heard < connection->peer_asked) {
-		if (plan_takes_receive(heard_request(end, connection, connection->heard).kind))
+	while (connection->peer_requests_seen < connection->peer_requests_total) {
+		if (plan_takes_receive(
+			    peer_request(end, connection, connection->peer_requests_seen).kind))
 			return false;
-		connection->heard++;
+		connection->peer_requests_seen++;
 	}
 	return true;
 }
@@ -111,8 +115,8 @@ static uint64_t check_connection(const struct interop_end *end, const struct con
 {
 	uint64_t added = 0, swapped = 0, word;
 
-	for (uint32_t number = 0; number < connection->peer_asked; number++) {
-		struct request request = heard_request(end, connection, number);
+	for (uint32_t number = 0; number < connection->peer_requests_total; number++) {
+		struct request request = peer_request(end, connection, number);
 
 		if (request.kind == FETCH_ADD)
 			added += request.seed >> 32;
@@ -123,9 +127,9 @@ static uint64_t check_connection(const struct interop_end *end, const struct con
 	if (word != swapped)
 		die("the word of CMP_SWAP is %#lx, not %#lx", (unsigned long)word,
 		    (unsigned long)swapped);
-	for (uint32_t back = 1; back <= PLACES && back <= connection->peer_asked; back++) {
+	for (uint32_t back = 1; back <= PLACES && back <= connection->peer_requests_total; back++) {
 		struct request request =
-			heard_request(end, connection, connection->peer_asked - back);
+			peer_request(end, connection, connection->peer_requests_total - back);
 		const uint8_t *at = connection->memory + end->layout.targets +
 				    request.number % PLACES * end->layout.place + request.shift;
 
@@ -135,7 +139,7 @@ static uint64_t check_connection(const struct interop_end *end, const struct con
 	return added;
 }
 
-void hear_check_memory(struct interop_end *end)
+void responder_check_memory(struct interop_end *end)
 {
 	uint64_t added = 0, word;
 

@@ -11,10 +11,10 @@ static uint8_t *place(const struct interop_end *end, const struct connection *co
 	return connection->memory + area + number * end->layout.place;
 }
 
-static uint64_t far_place(const struct interop_end *end, const struct connection *connection,
-			  size_t area, const struct request *request, uint32_t number)
+static uint64_t remote_place(const struct interop_end *end, const struct connection *connection,
+			     size_t area, const struct request *request, uint32_t number)
 {
-	return connection->far.memory + area + number * end->layout.place + request->shift;
+	return connection->remote.memory + area + number * end->layout.place + request->shift;
 }
 
 /* Every other payload is gathered from two pieces. */
@@ -43,7 +43,7 @@ static void post(struct interop_end *end, struct connection *connection, struct 
 	wr->wr_id = (uint64_t)(connection - end->connections);
 	error = ibv_post_send(connection->qp, wr, &bad);
 	if (error)
-		die("request %u was refused: %s", connection->asked, strerror(error));
+		die("request %u was refused: %s", connection->requests_posted, strerror(error));
 }
 
 /* Written data is read back: it has been transferred both ways, and in order. */
@@ -60,9 +60,9 @@ static void post_read_back(struct interop_end *end, struct connection *connectio
 				  .send_flags = IBV_SEND_SIGNALED };
 
 	memset(in, 0, request->size);
-	wr.wr.rdma.rkey = connection->far.rkey;
-	wr.wr.rdma.remote_addr =
-		far_place(end, connection, end->layout.targets, request, request->number % PLACES);
+	wr.wr.rdma.rkey = connection->remote.rkey;
+	wr.wr.rdma.remote_addr = remote_place(end, connection, end->layout.targets, request,
+					      request->number % PLACES);
 	post(end, connection, &wr);
 }
 
@@ -83,18 +83,18 @@ static void post_payload(struct interop_end *end, struct connection *connection,
 	plan_fill(out + request->shift, request->size, request->seed);
 	wr.num_sge = pieces(end, request, out + request->shift, sge);
 	wr.imm_data = htonl((uint32_t)(request->seed >> 7));
-	wr.wr.rdma.rkey = connection->far.rkey;
+	wr.wr.rdma.rkey = connection->remote.rkey;
 	if (request->kind == WRITE) {
-		wr.wr.rdma.remote_addr = far_place(end, connection, layout->targets, request,
-						   request->number % PLACES);
+		wr.wr.rdma.remote_addr = remote_place(end, connection, layout->targets, request,
+						      request->number % PLACES);
 		post(end, connection, &wr);
 		post_read_back(end, connection, request);
 		return;
 	}
 	if (request->kind == WRITE_IMM)
-		wr.wr.rdma.remote_addr = far_place(end, connection, layout->told, request,
-						   connection->told % PLACES);
-	connection->told++;
+		wr.wr.rdma.remote_addr = remote_place(end, connection, layout->immediates, request,
+						      connection->requests_with_recv % PLACES);
+	connection->requests_with_recv++;
 	wr.send_flags = IBV_SEND_SIGNALED;
 	post(end, connection, &wr);
 }
@@ -110,15 +110,15 @@ static void post_read(struct interop_end *end, struct connection *connection,
 
 	memset(in, 0, request->size);
 	wr.num_sge = pieces(end, request, in, sge);
-	wr.wr.rdma.rkey = connection->far.rkey;
-	wr.wr.rdma.remote_addr = far_place(end, connection, end->layout.source, request, 0);
+	wr.wr.rdma.rkey = connection->remote.rkey;
+	wr.wr.rdma.remote_addr = remote_place(end, connection, end->layout.source, request, 0);
 	post(end, connection, &wr);
 }
 
 static void post_atomic(struct interop_end *end, struct connection *connection,
-			struct under_way *under_way)
+			struct pending_request *pending)
 {
-	const struct request *request = &under_way->request;
+	const struct request *request = &pending->request;
 	uint8_t *in = place(end, connection, end->layout.in, request->number % end->options.depth);
 	struct ibv_sge sge = { .addr = (uintptr_t)in,
 			       .length = ATOMIC_BYTES,
@@ -128,21 +128,21 @@ static void post_atomic(struct interop_end *end, struct connection *connection,
 				  .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
 				  .send_flags = IBV_SEND_SIGNALED };
 
-	wr.wr.atomic.rkey = connection->far.rkey;
+	wr.wr.atomic.rkey = connection->remote.rkey;
 	if (request->kind == FETCH_ADD) {
 		/* All connections add to one word: it is at least what this connection has added.
 		 */
-		under_way->found = connection->word_add;
+		pending->found = connection->word_add;
 		wr.wr.atomic.remote_addr =
-			end->connections[0].far.memory + WORD_ADD * sizeof(uint64_t);
+			end->connections[0].remote.memory + WORD_ADD * sizeof(uint64_t);
 		wr.wr.atomic.compare_add = request->seed >> 32;
 		connection->word_add += request->seed >> 32;
 		post(end, connection, &wr);
 		return;
 	}
-	under_way->found = connection->word_swap;
+	pending->found = connection->word_swap;
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-	wr.wr.atomic.remote_addr = connection->far.memory + WORD_SWAP * sizeof(uint64_t);
+	wr.wr.atomic.remote_addr = connection->remote.memory + WORD_SWAP * sizeof(uint64_t);
 	/* One in four compares with what is not there, and must leave it. */
 	wr.wr.atomic.compare_add =
 		request->seed & 6 ? connection->word_swap : ~connection->word_swap;
@@ -152,36 +152,38 @@ static void post_atomic(struct interop_end *end, struct connection *connection,
 	post(end, connection, &wr);
 }
 
-bool ask_is_done(const struct interop_end *end, const struct connection *connection)
+bool requester_is_done(const struct interop_end *end, const struct connection *connection)
 {
 	(void)end;
-	return connection->asked == connection->answered;
+	return connection->requests_posted == connection->requests_completed;
 }
 
-bool ask(struct interop_end *end, struct connection *connection)
+bool requester_post(struct interop_end *end, struct connection *connection)
 {
 	const struct options *options = &end->options;
-	struct under_way *under_way = &connection->under_way[connection->asked % options->depth];
-	struct request *request = &under_way->request;
+	struct pending_request *pending =
+		&connection->pending[connection->requests_posted % options->depth];
+	struct request *request = &pending->request;
 
-	if (connection->asked - connection->answered >= options->depth ||
-	    now_ns() < connection->not_until)
+	if (connection->requests_posted - connection->requests_completed >= options->depth ||
+	    now_ns() < connection->resume_ns)
 		return false;
 	*request = plan_request(&options->plan, is_client(end),
-				(unsigned int)(connection - end->connections), connection->asked);
-	under_way->since = now_ns();
+				(unsigned int)(connection - end->connections),
+				connection->requests_posted);
+	pending->since = now_ns();
 	switch (request->kind) {
 	case READ:
 		post_read(end, connection, request);
 		break;
 	case FETCH_ADD:
 	case CMP_SWAP:
-		post_atomic(end, connection, under_way);
+		post_atomic(end, connection, pending);
 		break;
 	default:
 		post_payload(end, connection, request);
 	}
-	connection->asked++;
+	connection->requests_posted++;
 	return true;
 }
 
@@ -208,43 +210,44 @@ static void check_read_back(struct interop_end *end, const struct connection *co
 }
 
 static void check_atomic(struct interop_end *end, const struct connection *connection,
-			 const struct under_way *under_way)
+			 const struct pending_request *pending)
 {
-	const struct request *request = &under_way->request;
+	const struct request *request = &pending->request;
 	uint64_t found;
 	bool right;
 
 	memcpy(&found, place(end, connection, end->layout.in, request->number % end->options.depth),
 	       sizeof(found));
-	right = found == under_way->found;
+	right = found == pending->found;
 	if (request->kind == FETCH_ADD && end->options.connections > 1)
-		right = found >= under_way->found;
+		right = found >= pending->found;
 	if (!right)
 		die("%s %u has found %#lx instead of %#lx", plan_kind_name(request->kind),
-		    request->number, (unsigned long)found, (unsigned long)under_way->found);
+		    request->number, (unsigned long)found, (unsigned long)pending->found);
 }
 
-void ask_completed(struct interop_end *end, struct connection *connection, const struct ibv_wc *wc)
+void requester_completed(struct interop_end *end, struct connection *connection,
+			 const struct ibv_wc *wc)
 {
-	const struct under_way *under_way =
-		&connection->under_way[connection->answered % end->options.depth];
-	const struct request *request = &under_way->request;
-	uint64_t took = now_ns() - under_way->since;
+	const struct pending_request *pending =
+		&connection->pending[connection->requests_completed % end->options.depth];
+	const struct request *request = &pending->request;
+	uint64_t took = now_ns() - pending->since;
 
 	if (wc->status != IBV_WC_SUCCESS)
 		die("connection %u: %s %u of %u bytes: %s",
 		    (unsigned int)(connection - end->connections), plan_kind_name(request->kind),
 		    request->number, request->size, ibv_wc_status_str(wc->status));
-	if (connection->answered == connection->asked)
+	if (connection->requests_completed == connection->requests_posted)
 		die("more completions than requests");
 	if (request->kind == READ)
 		check_read(end, connection, request);
 	else if (request->kind == WRITE)
 		check_read_back(end, connection, request);
 	else if (!plan_takes_receive(request->kind))
-		check_atomic(end, connection, under_way);
-	connection->answered++;
-	connection->not_until = now_ns() + (uint64_t)(end->options.pause * 1e9);
+		check_atomic(end, connection, pending);
+	connection->requests_completed++;
+	connection->resume_ns = now_ns() + (uint64_t)(end->options.pause * 1e9);
 	end->requests++;
 	end->bytes += request->size;
 	if (took > end->slowest)
