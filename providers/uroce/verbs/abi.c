@@ -12,8 +12,8 @@
 struct uroce_abi uroce_abi;
 
 /*
- * Checked against the headers of each release.  v34 has fewer slots and v36 follows sysfs pointers
- * that our devices do not have; both are left out.
+ * Verified against the headers of each release.  v34 has fewer slots, and v36 follows sysfs
+ * pointers that uroce devices do not have; neither is supported.
  */
 static const struct abi_layout layouts[] = {
 	/* clang-format off */
@@ -63,7 +63,10 @@ static const struct abi_layout layouts[] = {
 		.ops_release = 65, .slots = 93, .context_offset = 368, .port_attr_bytes = 56,
 		.qp_comp_mask = 360,
 		.probe = "ibv_create_comp_cntr", .probe_node = "IBVERBS_1.18",
-		/* What its successor adds is not known; the number in the file name tells. */
+		/*
+		 * No .absent: the symbols that the next release adds are not known yet, so a newer
+		 * release is recognised by its file name.
+		 */
 	},
 	/* clang-format on */
 };
@@ -71,7 +74,7 @@ static const struct abi_layout layouts[] = {
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
 #define NODE_BYTES 32
 
-/* Where v37 to v48, which cannot be told apart by their symbols, keep a QP's comp_mask. */
+/* Offset of comp_mask in the verbs_qp of v37 to v48, whose symbols are the same. */
 static unsigned int old_qp_comp_mask(unsigned int release)
 {
 	if (release == 0)
@@ -81,7 +84,10 @@ static unsigned int old_qp_comp_mask(unsigned int release)
 	return release == 44 ? 352 : 360;
 }
 
-/* libibverbs.so.1.14.44.0 is of release 44; 0 when the name is of another form. */
+/*
+ * Returns the release from a name such as libibverbs.so.1.14.44.0 (44), or 0 if it has another
+ * form.
+ */
 static unsigned int release_of(const char *file_name)
 {
 	const char *base = file_name ? strrchr(file_name, '/') : NULL;
@@ -109,7 +115,10 @@ static const struct abi_layout *find_layout(abi_lookup lookup, void *library)
 	return NULL;
 }
 
-/* Converting what dlsym() returns into a function is what POSIX demands and ISO C forbids. */
+/*
+ * memcpy() because ISO C forbids, and POSIX requires, the conversion of the result of dlsym() to a
+ * function pointer.
+ */
 static bool find_function(void *function, abi_lookup lookup, void *library, const char *symbol,
 			  const char *node)
 {
@@ -176,7 +185,10 @@ static void *lookup_loaded(void *library, const char *symbol, const char *node)
 	return dlvsym(library, symbol, node);
 }
 
-/* The file that the library's functions come from, links resolved; the caller frees it. */
+/*
+ * Returns the path of the file that contains the library's functions, with links resolved; the
+ * caller frees it.
+ */
 static char *library_file(void *library)
 {
 	void *symbol = dlsym(library, "verbs_set_ops");
@@ -244,10 +256,10 @@ void abi_set_ops(struct verbs_context_max *context, const struct abi_ops *ops)
 
 void abi_qp_set_ex(struct verbs_qp *qp)
 {
-	const uint32_t has_qp_ex = 1 << 1; /* in libibverbs' comp_mask */
+	const uint32_t has_qp_ex = 1 << 1; /* VERBS_QP_EX in libibverbs' comp_mask */
 
 	qp->has_ex = true;
-	/* At an unknown place it must not be written: a function may be there. */
+	/* If the offset is unknown nothing is written: a function pointer may be there. */
 	if (uroce_abi.qp_comp_mask)
 		memcpy(qp->room + uroce_abi.qp_comp_mask, &has_qp_ex, sizeof(has_qp_ex));
 }

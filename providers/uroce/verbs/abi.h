@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * libibverbs' private provider interface, declared by ourselves because no header of it is
- * packaged.  Everything that libibverbs and a provider share in memory is here; what differs
- * between releases is a number in struct abi_layout, chosen at run time by what the loaded library
- * has.  The library's private functions are found by dlsym(), never by the linker: their version
+ * libibverbs' private provider interface.  No package has its headers, so it is declared here:
+ * everything that libibverbs and a provider share in memory.  The differences between releases are
+ * numbers in struct abi_layout, which is chosen at run time by the symbols of the loaded library.
+ * The library's private functions are found by dlsym(), never by the linker, because their version
  * nodes are named after the release.
  *
- * Structures that are the same from v36 to v65: verbs_device, verbs_device_ops, verbs_mr, verbs_cq,
- * verbs_srq, verbs_xrcd.  Not the same: verbs_context (grows at the front), verbs_context_ops
- * (slots move), verbs_qp (comp_mask moves).
+ * The same from v36 to v65: verbs_device, verbs_device_ops, verbs_mr, verbs_cq, verbs_srq,
+ * verbs_xrcd.  Different: verbs_context (grows at the front), verbs_context_ops (slots move),
+ * verbs_qp (comp_mask moves).
  */
 #ifndef UROCE_VERBS_ABI_H
 #define UROCE_VERBS_ABI_H
@@ -23,14 +23,14 @@
 
 #include "abi_ops.h"
 
-struct verbs_sysfs_dev; /* a device that the kernel shows; ours have none */
+struct verbs_sysfs_dev; /* device that the kernel shows in /sys; uroce devices have none */
 
-/* Pairs of an intrusive list in libibverbs; ours are never linked into one. */
+/* List node of libibverbs; those of uroce devices are never linked into a list. */
 struct abi_list_node {
 	struct abi_list_node *next, *prev;
 };
 
-/* What a provider tells libibverbs about devices in the kernel: for us, that none is ours. */
+/* Row of the table by which a provider claims kernel devices; uroce's table is empty. */
 struct verbs_match_ent {
 	void *driver_data;
 	union {
@@ -39,7 +39,7 @@ struct verbs_match_ent {
 	} u;
 	uint16_t vendor;
 	uint16_t device;
-	uint8_t kind; /* 0 ends a table */
+	uint8_t kind; /* 0 ends the table */
 };
 
 struct verbs_device;
@@ -51,7 +51,7 @@ struct verbs_device_ops {
 	const struct verbs_match_ent *match_table;
 	const struct verbs_device_ops **static_providers;
 	bool (*match_device)(struct verbs_sysfs_dev *sysfs_dev);
-	/* Both return a struct verbs_context as libibverbs lays it out. */
+	/* Both return a struct verbs_context in the layout of the loaded libibverbs. */
 	void *(*alloc_context)(struct ibv_device *device, int cmd_fd, void *private_data);
 	void *(*import_context)(struct ibv_device *device, int cmd_fd);
 	struct verbs_device *(*alloc_device)(struct verbs_sysfs_dev *sysfs_dev);
@@ -61,13 +61,14 @@ struct verbs_device_ops {
 struct verbs_device {
 	struct ibv_device device; /* must be first */
 	const struct verbs_device_ops *ops;
-	atomic_int refcount; /* lists and contexts that hold it; ours own one for ever */
+	/* References of lists and contexts; a uroce device keeps one of its own. */
+	atomic_int refcount;
 	struct abi_list_node entry;
-	struct verbs_sysfs_dev *sysfs; /* NULL: not from the kernel */
+	struct verbs_sysfs_dev *sysfs; /* NULL: no kernel device */
 	uint64_t core_support;
 };
 
-/* What ibv_reg_mr_ex() takes, since v59; younger than the oldest public header. */
+/* Parameter of the operation reg_mr_ex, since v59; older public headers lack it. */
 enum abi_mr_init_mask {
 	ABI_MR_INIT_IOVA = 1 << 0,
 	ABI_MR_INIT_ADDR = 1 << 1,
@@ -79,13 +80,13 @@ struct abi_mr_init_attr {
 	uint64_t comp_mask; /* enum abi_mr_init_mask */
 	uint64_t iova;
 	void *addr;
-	/* What follows is for masks that we do not know. */
+	/* Fields that follow belong to bits of comp_mask that are not supported. */
 };
 
 /*
- * libibverbs' verbs_context ends in the public ibv_context and grows at the front; its functions
- * find it by counting back from the ibv_context.  So one front that is larger than any release's
- * serves all.  Only libibverbs reads and writes the front.
+ * libibverbs' verbs_context ends with the public ibv_context and grows at the front; libibverbs
+ * finds it by subtracting an offset from the ibv_context.  A front that is larger than that of any
+ * release therefore serves all releases.  Only libibverbs accesses the front.
  */
 #define ABI_CONTEXT_FRONT 512
 struct verbs_context_max {
@@ -100,7 +101,7 @@ enum abi_mr_type {
 	ABI_MR_TYPE_DMABUF_MR,
 };
 
-/* libibverbs sets both fields after the provider's reg_mr, and reads them before dereg_mr. */
+/* libibverbs sets both fields after reg_mr of the provider, and reads them before dereg_mr. */
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
 	uint32_t mr_type; /* enum abi_mr_type */
@@ -129,14 +130,14 @@ struct verbs_srq {
 };
 
 /*
- * The public ibv_qp_ex gained functions in v44 and v45, and libibverbs' private flags follow it; so
- * room for the largest is reserved and abi_qp_set_ex() knows where the flags lie.  A program built
- * for an older header sees the same beginning.
+ * The public ibv_qp_ex gained functions in v44 and v45, and libibverbs' private flags follow it.
+ * So space for the largest is reserved, and abi_qp_set_ex() knows where the flags are.  The part
+ * that a program built for an older header knows is the same.
  */
 #define ABI_QP_ROOM 384
 /*
- * A queue pair has a lock and a condition in it, whose size is the processor's matter: bytes more
- * than on amd64, for which the layouts are written down (8 on arm64).
+ * Bytes by which the mutex and the condition variable of an ibv_qp are larger than on amd64, for
+ * which the layouts are recorded (8 on arm64).
  */
 #define ABI_LOCK_GROWTH (sizeof(pthread_mutex_t) + sizeof(pthread_cond_t) - 88)
 struct verbs_qp {
@@ -145,64 +146,70 @@ struct verbs_qp {
 		struct ibv_qp_ex qp_ex;
 		unsigned char room[ABI_QP_ROOM];
 	};
-	bool has_ex; /* our own mark: ibv_qp_to_qp_ex() may return qp_ex */
+	bool has_ex; /* uroce's own flag: ibv_qp_to_qp_ex() may return qp_ex */
 };
 
-/* What differs between releases of libibverbs.  Sizes and offsets in bytes. */
+/* Differences between releases of libibverbs.  Sizes and offsets in bytes. */
 struct abi_layout {
-	unsigned int first_release, last_release; /* of rdma-core, for messages */
-	unsigned int private_node;    /* NN of IBVERBS_PRIVATE_NN and verbs_register_driver_NN */
-	unsigned int ops_release;     /* slots: the rows of ABI_OPS not younger than this */
-	unsigned int slots;	      /* their number, as a cross-check */
-	unsigned int context_offset;  /* of ibv_context in verbs_context */
-	unsigned int qp_comp_mask;    /* offset in verbs_qp on amd64; 0: not known for sure */
-	unsigned int port_attr_bytes; /* sizeof(struct ibv_port_attr) of a caller */
-	/* Found by probing: these must be there, and absent, unless NULL, must not. */
+	unsigned int first_release, last_release; /* releases of rdma-core, for messages */
+	unsigned int private_node; /* NN of IBVERBS_PRIVATE_NN and verbs_register_driver_NN */
+	/* The table has the rows of ABI_OPS of this release and older ones. */
+	unsigned int ops_release;
+	unsigned int slots;	      /* number of slots, as a cross-check */
+	unsigned int context_offset;  /* offset of ibv_context in verbs_context */
+	unsigned int qp_comp_mask;    /* offset in verbs_qp on amd64; 0: depends on the release */
+	unsigned int port_attr_bytes; /* sizeof(struct ibv_port_attr) of callers */
+	/*
+	 * Identify the layout: the library has the first symbol and, unless NULL, lacks the second.
+	 */
 	const char *probe, *probe_node, *absent, *absent_node;
 };
 
 /* The library's private functions and layout; valid after abi_load() has returned true. */
 struct uroce_abi {
 	const struct abi_layout *layout;
-	unsigned int release;	   /* of rdma-core, read from the library's file name; 0: unknown */
-	unsigned int qp_comp_mask; /* layout->qp_comp_mask, or as release tells; 0: unknown */
+	/* Release of rdma-core, from the library's file name; 0: unknown. */
+	unsigned int release;
+	/* Offset of comp_mask in verbs_qp on this processor; 0: unknown. */
+	unsigned int qp_comp_mask;
 	void *(*init_and_alloc_context)(struct ibv_device *device, int cmd_fd, size_t bytes,
 					void *context_offset, uint32_t driver_id);
 	void (*uninit_context)(void *verbs_context);
 	void (*set_ops)(void *verbs_context, const void *ops);
 	struct ibv_context *(*open_device)(struct ibv_device *device, void *private_data);
-	/* create_cq and create_cq_ex need not call it: libibverbs does after they return. */
+	/* Not needed in create_cq and create_cq_ex: libibverbs calls it after they return. */
 	void (*verbs_init_cq)(struct ibv_cq *cq, struct ibv_context *context,
 			      struct ibv_comp_channel *channel, void *cq_context);
 	void (*register_driver)(const struct verbs_device_ops *ops);
 };
 extern struct uroce_abi uroce_abi;
 
-/* How a symbol of the library is found: dlvsym() on its handle, or a test's table. */
+/* Looks up a symbol of the library: dlvsym() on its handle, or a test's table. */
 typedef void *(*abi_lookup)(void *library, const char *symbol, const char *node);
 
 /*
- * Find the library's layout and fill *abi.  file_name is the library's, with its links resolved, or
- * NULL.  false: not a layout that is known; error then says why in one line.
+ * Identifies the layout of the library and fills *abi.  file_name is the library's path with links
+ * resolved, or NULL.  Returns false, with one line in error, if the library is not supported.
  */
 bool abi_probe(struct uroce_abi *abi, abi_lookup lookup, void *library, const char *file_name,
 	       char *error, size_t error_bytes);
 
 /*
- * Once per process: probe the libibverbs that library (a dlopen() handle; NULL: the one that is
- * loaded) names and set uroce_abi.  On failure says why on stderr, the first time only.
+ * Identifies the libibverbs given by the dlopen() handle library (NULL: the one that is loaded) and
+ * fills uroce_abi.  Only the first call that finds a library does this; later ones return its
+ * result.  Reports a failure on stderr once.
  */
 bool abi_load(void *library);
 
-/* The slots of ops for a layout; returns how many were written (at most ABI_OP_COUNT). */
+/* Fills slots with the operations in the order of layout; returns their number. */
 unsigned int abi_fill_slots(const struct abi_layout *layout, const struct abi_ops *ops,
 			    void (*slots[ABI_OP_COUNT])(void));
 
-/* libibverbs' verbs_context of one of our contexts. */
+/* Returns libibverbs' verbs_context of a uroce context. */
 void *abi_verbs_context(struct verbs_context_max *context);
-/* Give libibverbs the operations; NULL ones keep their "not supported" stand-ins. */
+/* Sets the operations of context; NULL ones keep libibverbs' stubs, which return EOPNOTSUPP. */
 void abi_set_ops(struct verbs_context_max *context, const struct abi_ops *ops);
-/* Mark that qp_ex may be used, for both kinds of ibv_qp_to_qp_ex(). */
+/* Allows the use of qp_ex, for both implementations of ibv_qp_to_qp_ex(). */
 void abi_qp_set_ex(struct verbs_qp *qp);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Every operation that a provider may serve, sorted by name as libibverbs' table is, and the
- * release that brought it: a library's table holds exactly the rows that are not younger than the
- * library.  That is why a slot's number differs between releases, and why nothing here may be
- * reordered.
+ * All operations that a provider may implement, in the order of libibverbs' table (by name), each
+ * with the release that added it.  The table of a library has exactly the rows that are not newer
+ * than the library, so slot numbers differ between releases and no row may be reordered.
  *
  * X(release, result, name, parameters)
  */
@@ -13,7 +12,7 @@
 #include <infiniband/verbs.h>
 
 struct verbs_mr;
-/* Younger than the oldest public header that this compiles with. */
+/* Missing in the oldest public header with which this compiles. */
 struct ibv_buf;
 struct ibv_comp_cntr;
 struct ibv_comp_cntr_caps;
@@ -140,7 +139,7 @@ struct ibv_qp_attach_comp_cntr_attr;
 	X(36, void, unimport_pd, (struct ibv_pd *))
 /* clang-format on */
 
-/* The operations that a provider serves, by name; abi_set_ops() sorts them into slots. */
+/* The operations that a provider implements, by name; abi_set_ops() sorts them into slots. */
 struct abi_ops {
 #define ABI_OP_FIELD(release, result, name, parameters) result(*name) parameters;
 	ABI_OPS(ABI_OP_FIELD)

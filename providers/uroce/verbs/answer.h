@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What an application is answered.  The manual pages promise an errno value as the result of most
- * calls; but adapters' drivers set errno as well, since they ask the kernel, and programs rely on
- * it: perror(), "%m".  A call that succeeds leaves errno alone, whatever happened on its way.
+ * Wrappers around the implementation of API calls.
  *
- * And it is answered whole: programs end threads by pthread_cancel(), the calls of libc that verbs
- * make are cancellation points, and a thread that ended there would leave locks behind.
+ * The manual pages promise an errno value as the result of most calls; but the drivers of adapters
+ * set errno as well, because they make system calls, and programs rely on that: perror(), "%m".  A
+ * call that succeeds leaves errno unchanged.
+ *
+ * API calls are not cancellation points, although the libc functions that they call are: a thread
+ * that pthread_cancel() ended there would leave locks held.
  */
 #ifndef UROCE_VERBS_ANSWER_H
 #define UROCE_VERBS_ANSWER_H
@@ -13,7 +15,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* The value of call, 0 or a positive errno, which is then in errno, too. */
+/* Returns the value of call, which is 0 or a positive errno, and sets errno if it is not 0. */
 #define UROCE_ANSWER(call)                            \
 	({                                            \
 		int before_ = errno, error_ = (call); \
@@ -21,7 +23,7 @@
 		error_;                               \
 	})
 
-/* The value of call, in which the thread is not cancelled. */
+/* Returns the value of call, during which the thread cannot be cancelled. */
 #define UROCE_WHOLE(call)                                                 \
 	({                                                                \
 		int cancel_;                                              \

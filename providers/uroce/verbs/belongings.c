@@ -5,7 +5,7 @@
 
 #include "uroce.h"
 
-/* Of the process, since imports share objects; innermost. */
+/* One lock for the process, because imported contexts share objects.  Innermost lock. */
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct uroce_belonging *lists[BELONGING_KINDS];
 
@@ -19,7 +19,7 @@ bool uroce_together(struct ibv_context *one, struct ibv_context *other)
 	return file && file == to_uroce_context(other)->file;
 }
 
-/* No pointer to a context that was closed is left. */
+/* Frees a closed context to which no object points any more. */
 static void free_context(struct uroce_context *context)
 {
 	pthread_mutex_destroy(&context->async_lock);
@@ -40,7 +40,7 @@ void uroce_context_release(struct ibv_context *public)
 	if (!public)
 		return;
 	context = to_uroce_context(public);
-	/* An open context holds itself. */
+	/* An open context has a reference to itself. */
 	if (atomic_fetch_sub(&context->holders, 1) == 1 && context->closed)
 		free_context(context);
 }
@@ -97,7 +97,7 @@ void uroce_belongings_end(struct uroce_context *context)
 	for (enum belonging_kind kind = 0; kind < BELONGING_KINDS; kind++) {
 		struct uroce_belonging *belonging;
 
-		/* Outside of the lock: the end of an object waits for turns and callbacks. */
+		/* Without lists_lock, because end() waits for progress cycles and callbacks. */
 		while ((belonging = take(kind, context)))
 			belonging->end(belonging);
 	}
@@ -115,7 +115,7 @@ void uroce_belongings_fork_parent(void)
 
 void uroce_belongings_fork_child(void)
 {
-	/* They are the parent's to end. */
+	/* The objects belong to the parent, which ends them. */
 	for (int i = 0; i < BELONGING_KINDS; i++)
 		while (lists[i])
 			unlink_belonging(lists[i]);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What belongs to a context.  Programs close a context and leave objects behind, as with a kernel
- * that ends them when the descriptor is closed; and some destroy them afterwards, in any order.
- * libibverbs finds its functions by way of an object's context, so the memory of a context stays
- * until the last object that points to it has been destroyed: a shell that is of no other use.
+ * Objects owned by a context.  Programs may close a context with objects still open (the kernel
+ * would destroy them with the file descriptor), and some destroy the objects afterwards, in any
+ * order.  libibverbs finds its functions through the context of an object, so the memory of a
+ * context is kept until the last object that points to it has been destroyed.
  *
- * Objects that do something by themselves are ended when their context is closed.  They are then
- * like those that a forked child inherits (forked.h): they can be destroyed, and all else fails.
- * Imports of a context share its file, and so objects; they are ended when the last context of the
- * file is closed.
+ * Closing a context ends the objects that work by themselves (QPs, AHs, SRQs, CQs).  As with those
+ * that a forked child gets from its parent (generation.h), such an object can only be destroyed;
+ * all other calls fail.  Contexts imported from one another share a file, and with it their
+ * objects, which are ended when the last context of the file is closed.
  */
 #ifndef UROCE_VERBS_BELONGINGS_H
 #define UROCE_VERBS_BELONGINGS_H
@@ -18,7 +18,7 @@
 struct ibv_context;
 struct uroce_context;
 
-/* In the order in which they are ended: first what uses others. */
+/* In the order in which they are ended: users before what they use. */
 enum belonging_kind {
 	BELONGING_QP,
 	BELONGING_XRC_OPENING,
@@ -28,31 +28,40 @@ enum belonging_kind {
 	BELONGING_KINDS,
 };
 
-/* Part of each such object. */
+/* Embedded in each object that is ended with its context. */
 struct uroce_belonging {
-	struct uroce_belonging *next, **link; /* link is NULL outside of lists */
+	struct uroce_belonging *next, **link; /* link is NULL if the object is in no list */
 	struct uroce_context *context;
-	/* Control call, without locks; sets the object's generation to UROCE_ENDED. */
+	/*
+	 * Ends the object and sets its generation to UROCE_ENDED.  Called without locks, outside of
+	 * progress cycles.
+	 */
 	void (*end)(struct uroce_belonging *belonging);
 };
 
-/* The generation of an object that has been ended: of no process. */
+/* Generation of an object that has been ended; no process has it. */
 #define UROCE_ENDED 0
 
-/* An object points to context (which may be NULL); and no more, now that it has been freed. */
+/*
+ * Take and drop a reference of an object to context, which may be NULL.  The last release of a
+ * closed context frees it.
+ */
 void uroce_context_hold(struct ibv_context *context);
 void uroce_context_release(struct ibv_context *context);
 
-/* To be ended with context; and not to be, since it is about to be destroyed. */
+/* Adds an object that end() ends when the last context of the file of context is closed. */
 void uroce_belongings_enter(struct uroce_belonging *belonging, enum belonging_kind kind,
 			    struct uroce_context *context,
 			    void (*end)(struct uroce_belonging *belonging));
 void uroce_belongings_leave(struct uroce_belonging *belonging);
 
-/* End all objects of the contexts of context's file.  Control call, for device/closing.c. */
+/*
+ * Ends all objects of the contexts that share the file of context.  Takes locks of progress and of
+ * objects, so the caller holds none of them.
+ */
 void uroce_belongings_end(struct uroce_context *context);
 
-/* For forked.c. */
+/* Fork handlers, called by device/forked.c. */
 void uroce_belongings_fork_prepare(void);
 void uroce_belongings_fork_parent(void);
 void uroce_belongings_fork_child(void);

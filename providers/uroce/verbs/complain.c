@@ -31,7 +31,7 @@ static enum uroce_log level_now(void)
 	enum uroce_log level = UROCE_LOG_ERROR;
 	const char *text = getenv("UROCE_LOG");
 
-	/* A wrong value is told of where a device is opened. */
+	/* An invalid value is reported when a device is opened. */
 	if (text)
 		uroce_log_parse(text, &level);
 	return level;

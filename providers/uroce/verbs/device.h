@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The devices of this process: one per network interface that has been up with an address since
- * the process looked first.  An interface is what has its index: a device follows it when it is
- * renamed, and ends when it is deleted or moves to another network namespace.  Devices are updated
- * whenever a list is asked for and, while contexts are open, when the kernel reports a change; each
- * change is reported to the open contexts once.
+ * The devices of this process: one per network interface that has been up with an address since the
+ * process first looked.  Interfaces are identified by their index: a device keeps its interface
+ * when that is renamed, and ends when the interface is deleted or moved to another network
+ * namespace.  Devices are updated whenever a list is requested and, while contexts are open, when
+ * the kernel reports a change; each change is reported once to the open contexts.
  *
- * Locks, in this order: the devices' lock (lists of devices and contexts), then a device's
- * port_lock or a context's async_lock.
+ * Locks, in this order: the devices lock (lists of devices and contexts), then the port_lock of a
+ * device or the async_lock of a context.
  */
 #ifndef UROCE_VERBS_DEVICE_H
 #define UROCE_VERBS_DEVICE_H
@@ -24,64 +24,74 @@ static inline struct uroce_device *to_uroce_device(struct ibv_device *device)
 bool uroce_owns_device(const struct ibv_device *device);
 
 /*
- * The devices whose interface is up and has an address, loopback last; each is held once for the
- * list, as ibv_free_device_list() lets go of it.  *list is malloc'ed.  0 or a positive errno.
+ * Returns the devices whose interface is up and has an address, loopback last, in a malloc'ed list.
+ * Each has one reference of the list, which ibv_free_device_list() drops.  Returns 0 or a positive
+ * errno.
  */
 int uroce_list_devices(struct ibv_device ***list, unsigned int *count);
 
-/* Read all interfaces and tell the open contexts what has changed.  0 or a positive errno. */
+/*
+ * Reads all interfaces and raises asynchronous events for changes.  Returns 0 or a positive errno.
+ */
 int uroce_devices_refresh(void);
 
-/* A copy of the interface as last read; false when it is gone. */
+/*
+ * Copies the interface as last read, without its addresses; returns false if it no longer exists.
+ */
 bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
 
 /*
- * Changes are reported to a context between these two calls.  The first one returns false if the
- * interface has gone.
+ * Between these two calls, changes are reported to context.  The first returns false if the
+ * interface no longer exists.
  */
 bool uroce_devices_add_context(struct uroce_context *context);
 void uroce_devices_remove_context(struct uroce_context *context);
 
-/* The device of the open context whose file (struct uroce_context) that is; NULL: there is none. */
+/* Returns the device of the open context with that file (struct uroce_context), or NULL. */
 struct ibv_device *uroce_devices_of_file(dev_t file_system, uint64_t file);
 
 /*
- * Is matches() true of a device whose interface is up and has an address?  Asked one after the
- * other, under the devices' lock.
+ * Returns true if matches() returns true for a device whose interface is up and has an address.
+ * Calls it for one device after another with the devices lock held.
  */
 bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg), void *arg);
 
-/* Is there an interface of that index that has been a device?  Up or not; as last read. */
+/* Returns true if a device has the existing interface of that index, up or not, as last read. */
 bool uroce_devices_has(uint32_t netdev_index);
 
-/* Each device that has open contexts, with their number; under the devices' lock. */
+/*
+ * Calls visit() for each device that has open contexts, with their number and the devices lock
+ * held.
+ */
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),
 			      void *arg);
 
 /*
- * A child of fork() has one thread; locks that others held would be held for ever.  So the lists'
- * lock is taken around the fork, and the small ones, which are never held while it is waited for,
- * begin anew in the child.
+ * Fork handlers.  The lock of the lists is held around fork(); the locks of devices and contexts,
+ * whose holders a child does not have, are initialised again in the child.
  */
 void uroce_devices_fork_prepare(void);
 void uroce_devices_fork_parent(void);
 void uroce_devices_fork_child(void);
 
-/* Zeroed memory for a device, for ever; NULL: there is none.  Under the devices' lock. */
+/*
+ * Allocates zeroed memory for a device, which is never freed, or returns NULL.  The devices lock is
+ * held.
+ */
 void *uroce_device_room(size_t bytes);
 
-/* The GUID of an interface without MAC address, or whose MAC address another one has as well. */
+/* Returns a GUID for an interface without a MAC address, or with that of another one. */
 uint64_t uroce_local_guid(const struct netdev *netdev);
 
 /*
- * Make table hold the addresses of netdev (NULL: none).  keep_places: those that stay keep their
- * index and new ones take free places, as queue pairs in use name addresses by index; otherwise the
- * table is written anew, in the order of netdev.  Returns whether anything has changed.
+ * Updates table to the addresses of netdev (NULL: none) and returns true if it changed.  With
+ * keep_places, addresses that remain keep their index and new ones get free entries, because QPs in
+ * use refer to addresses by index; otherwise the table gets the order of netdev.
  */
 bool uroce_gid_table_update(struct uroce_gid_table *table, const struct netdev *netdev,
 			    bool keep_places);
-/* The place of gid; table->places: it has none. */
+/* Returns the index of gid, or table->places if it is not in the table. */
 unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const union ibv_gid *gid);
 
 #endif

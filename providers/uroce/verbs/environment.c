@@ -13,7 +13,7 @@ extern char **environ;
 #define PREFIX "UROCE_"
 
 enum {
-	NAME_BYTES = 64, /* a longer name is none of ours */
+	NAME_BYTES = 64, /* longer than any name of a setting */
 };
 
 static const char *const settings[] = {
@@ -28,7 +28,7 @@ static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c)
 	return least < c ? least : c;
 }
 
-/* Levenshtein's distance: characters to insert, remove or replace.  Case does not count. */
+/* Levenshtein distance: number of characters to insert, remove or replace; ignores case. */
 static uint32_t distance(const char *from, size_t from_length, const char *to)
 {
 	size_t to_length = strlen(to);
@@ -51,7 +51,7 @@ static uint32_t distance(const char *from, size_t from_length, const char *to)
 	return row[to_length];
 }
 
-/* Number of characters in which a misspelling may differ from a setting. */
+/* Maximum distance at which a name is taken for a misspelt setting. */
 static uint32_t tolerance(const char *setting)
 {
 	uint32_t quarter = (uint32_t)(strlen(setting) - strlen(PREFIX)) / 4;
@@ -59,7 +59,7 @@ static uint32_t tolerance(const char *setting)
 	return quarter > 2 ? quarter : 2;
 }
 
-/* The setting that is probably meant by a name, or NULL: none is, or the name is right. */
+/* Returns the setting that name probably means, or NULL if there is none or name is correct. */
 static const char *meant_by(const char *name, size_t length)
 {
 	uint32_t best = UINT32_MAX;
@@ -78,7 +78,7 @@ static const char *meant_by(const char *name, size_t length)
 	return meant;
 }
 
-/* Other variables that begin like ours belong to the user's scripts. */
+/* Other variables with the prefix may belong to the user's scripts and are not reported. */
 static void check(void)
 {
 	for (char **entry = environ; entry && *entry; entry++) {

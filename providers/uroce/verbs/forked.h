@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What happens to the provider around fork(2). */
+/* Fork handlers of the provider. */
 #ifndef UROCE_VERBS_FORKED_H
 #define UROCE_VERBS_FORKED_H
 
-/* Are forks noticed?  Asked by whatever makes the first object; 0 or ENOMEM. */
+/*
+ * Returns 0 if the fork handlers are installed, else ENOMEM.  Called before the first object is
+ * created.
+ */
 int uroce_watch_forks(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A forked child has the objects of its parent but none of its threads: a lock that another thread
- * held at the moment of the fork stays locked for ever, and the sockets belong to the parent.  So
- * every object remembers the process generation that it was made in, and an object of an older
- * generation takes no lock and reaches no socket: it can be destroyed, and everything else fails.
+ * A forked child has the objects of its parent but none of its threads: locks that other threads
+ * held at that moment stay locked, and the sockets are the parent's.  So every object records the
+ * process generation in which it was created.  In a child, an object of an older generation takes
+ * no lock and uses no socket: it can only be destroyed, and all other calls fail.
  */
 #ifndef UROCE_VERBS_GENERATION_H
 #define UROCE_VERBS_GENERATION_H
@@ -11,12 +11,12 @@
 #include <stdbool.h>
 
 /*
- * Never UROCE_ENDED (belongings.h).  Constant in a process but for the moment after fork(), when
- * one thread exists and forked.c counts on.
+ * Generation of this process; never UROCE_ENDED (belongings.h).  Changed only in a child, by the
+ * fork handlers (device/forked.c), while it has one thread.
  */
 extern unsigned int uroce_generation;
 
-/* Was an object of that generation made by an ancestor of this process? */
+/* Returns true if an object of that generation was created before a fork() or has been ended. */
 static inline bool uroce_inherited(unsigned int generation)
 {
 	return __builtin_expect(generation != uroce_generation, 0);

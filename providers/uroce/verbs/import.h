@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Objects that ibv_import_*() can find by number: protection domains, regions, device memory.  What
- * the application holds is the object itself, or an import that stands for it.  Destroying either
- * destroys the object, and all others may then only be unimported: ibv_import_pd(3).  So the
- * storage of an object stays until the last one that holds it lets go.
+ * Reference-counted objects that ibv_import_*() finds by handle: protection domains, memory
+ * regions, device memory.  The application has the object itself or imports of it.  Destroying any
+ * of these destroys the object, and the others can then only be unimported: ibv_import_pd(3).  The
+ * storage of an object is kept until the last reference is dropped.
  *
- * One that has only been unimported is not destroyed.  As with the kernel's it stays as it is, with
- * all that was made in it, and may be imported again by its number.
+ * As in the kernel, unimporting does not destroy: an object that has only been unimported stays,
+ * with everything created in it, and can be imported again.
  */
 #ifndef UROCE_VERBS_IMPORT_H
 #define UROCE_VERBS_IMPORT_H
@@ -24,37 +24,40 @@ enum import_kind {
 	IMPORT_DM,
 };
 
-/* Part of each such object, and its own business. */
+/* Embedded in each such object; used only by import.c. */
 struct uroce_importable {
 	enum import_kind kind;
 	uint32_t handle; /* for the application; unique in the process */
-	uint64_t file;	 /* of the contexts that may import it */
+	uint64_t file;	 /* file of the contexts that may import the object */
 	unsigned int holders;
 	bool destroyed;
 	struct uroce_importable *next, **link;
 };
 
-/* Make object known, with one holder.  context may be NULL (tests). */
+/* Makes object importable, with one reference.  context may be NULL (tests). */
 void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 		      const struct uroce_context *context);
 /*
- * Zeroed memory of so many bytes for an import into context, which it holds, and the object of that
- * number, which has one more holder.  NULL with errno when there is none, or not for context.
+ * Allocates bytes, zeroed, for an import into context and takes a reference to context and to the
+ * object of that handle.  Returns NULL with errno if context may not import such an object.
  */
 void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint32_t handle,
 			size_t bytes, struct uroce_importable **object);
-/* The object is being destroyed: it is not found again. false: it had been destroyed before. */
+/*
+ * Marks object as destroyed, so that it cannot be imported any more; returns false if it was
+ * destroyed before.
+ */
 bool uroce_import_destroy(struct uroce_importable *object);
 bool uroce_import_is_destroyed(struct uroce_importable *object);
-/* One more holder, by one that there is. */
+/* Takes another reference; the caller has one. */
 void uroce_import_hold(struct uroce_importable *object);
 /*
- * A holder lets go.  true: it was the last one of an object that has been destroyed, whose storage
- * is the caller's to free.
+ * Drops a reference.  Returns true if it was the last one of a destroyed object, whose storage the
+ * caller then frees.
  */
 bool uroce_import_put(struct uroce_importable *object);
 
-/* Around fork(), so that the child's list is whole. */
+/* Fork handlers: no other thread is changing the list during fork(). */
 void uroce_import_fork_prepare(void);
 void uroce_import_fork_done(void);
 

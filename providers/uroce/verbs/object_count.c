@@ -28,7 +28,7 @@ int uroce_object_add(struct ibv_context *public, enum uroce_object kind)
 	return 0;
 }
 
-/* Returns false if the objects of context are forgotten already. */
+/* Returns false if the objects of context no longer count. */
 static bool take_one_off(struct uroce_context *context, enum uroce_object kind)
 {
 	unsigned int count = atomic_load(&context->objects[kind]);

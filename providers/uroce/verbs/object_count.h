@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Number of objects of each kind that a device has: never more than it reports (rule U1).  Each
- * context counts its own objects as well, because an object that is left behind when the last
- * context of its file is closed no longer counts, as if the kernel had destroyed it.  A forked
- * child goes on with the numbers that its parent had.
+ * Numbers of objects of a device, which stay within the limits that it reports (rule U1).  Each
+ * context counts its own objects as well, because objects that are left when the last context of a
+ * file is closed no longer count, as if the kernel had destroyed them.  A forked child starts with
+ * the numbers of its parent.
  */
 #ifndef UROCE_VERBS_OBJECT_COUNT_H
 #define UROCE_VERBS_OBJECT_COUNT_H
@@ -23,16 +23,16 @@ enum uroce_object {
 };
 
 /*
- * Count an object that is about to be made in context, and hold the context
- * (uroce_context_hold()) until uroce_object_remove().  context may be NULL (tests).  0, or ENOMEM
- * if the device has as many as it reports.
+ * Counts an object before it is created in context, and takes a reference to context
+ * (uroce_context_hold()) until uroce_object_remove().  context may be NULL (tests).  Returns 0, or
+ * ENOMEM at the limit.
  */
 int uroce_object_add(struct ibv_context *context, enum uroce_object kind);
-/* The object is gone, or could not be made.  context is the one that it was counted in. */
+/* Undoes uroce_object_add() with the same context. */
 void uroce_object_remove(struct ibv_context *context, enum uroce_object kind);
-/* Count an object of one context in another context of the same device from now on. */
+/* Moves the count of an object to another context of the same device. */
 void uroce_object_move(struct ibv_context *from, struct ibv_context *to, enum uroce_object kind);
-/* The file of context is closed: objects that are left behind no longer count. */
+/* Called when the file of context is closed: the objects that are left no longer count. */
 void uroce_objects_forget(struct uroce_context *context);
 
 #endif

@@ -16,8 +16,8 @@
 		return UROCE_ANSWER(UROCE_WHOLE(uroce_##name arguments)); \
 	}
 /*
- * The memory of a closed context stays while objects point to it (belongings.h).  What a kernel
- * would say: there is no descriptor any more.
+ * The memory of a closed context is kept while objects point to it (belongings.h).  EBADF is what
+ * the kernel returns without a file descriptor.
  */
 #define MAKER(result, name, parameters, arguments, context)         \
 	static result make_##name parameters                        \

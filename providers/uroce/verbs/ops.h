@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The operations that uroce serves, declared with exactly the types of libibverbs' table.  A new
- * one needs a line here and nothing else: ops.c makes the table from this list.  To all others
- * libibverbs answers EOPNOTSUPP by itself.
+ * The operations that uroce implements, with exactly the types of libibverbs' table.  A new
+ * operation needs a line here and its function; ops.c builds the table from this list.  For all
+ * other operations libibverbs returns EOPNOTSUPP.
  *
- * Functions return 0 or a positive errno, or NULL with errno.  Y is for those that return a number:
- * ops.c sets errno to it as well (answer.h).  W is for those of them that may wait or ask the
- * kernel: no thread is cancelled within.  Z is for those that make an object: the same, and ops.c
- * refuses it when the context, which the last column names, has been closed.  libibverbs fills the
- * common fields of pd, mr, cq, srq and ah after the provider's function has returned; those of a qp
- * it does not.
+ * Functions return 0 or a positive errno, or NULL with errno.  X: used as it is.  Y: returns an
+ * error number, to which ops.c sets errno as well (answer.h).  W: as Y, for functions that may wait
+ * or make system calls, during which the thread cannot be cancelled.  Z: creates an object; as W,
+ * but refused if the context (last column) has been closed.
+ *
+ * libibverbs sets the common fields of a pd, mr, cq, srq and ah after the provider's function has
+ * returned, but not those of a qp.
  */
 #ifndef UROCE_VERBS_OPS_H
 #define UROCE_VERBS_OPS_H
@@ -165,8 +166,8 @@
 /* clang-format on */
 
 /*
- * uroce_alloc_pd, uroce_poll_cq ... : the function of operation alloc_pd has the type of the field
- * alloc_pd of struct abi_ops.
+ * Declares uroce_alloc_pd, uroce_poll_cq ...; uroce_alloc_pd() has the type of the field alloc_pd
+ * of struct abi_ops.
  */
 #define UROCE_OP_DECLARE(name, ...) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
 #define UROCE_OP_DECLARE_MAKER(result, name, ...) UROCE_OP_DECLARE(name)
@@ -178,8 +179,8 @@ UROCE_OPS(UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE
 extern const struct abi_ops uroce_ops;
 
 /*
- * The operation async_event: count what the application has been told of.  (uroce_async_event() is
- * the other end, which raises an event.)
+ * The async_event operation: counts an event that the application has read.  uroce_async_event(),
+ * on the other hand, raises events.
  */
 void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *event);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the port of a device is, for all that use the device. */
+/* State of a device's port, for all users of the device. */
 #include <string.h>
 
 #include "device.h"

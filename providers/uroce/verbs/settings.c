@@ -40,7 +40,7 @@ static bool parse_number(const char *text, int base, uint32_t min, uint32_t max,
 	return true;
 }
 
-/* An address of 127.0.0.0/8 that a socket can have. */
+/* Accepts addresses of 127.0.0.0/8 to which a socket can be bound. */
 static bool parse_loopback(const char *text, uint8_t gid[16])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -66,7 +66,7 @@ bool uroce_settings_loopback_address(uint8_t gid[16])
 	return true;
 }
 
-/* The ECN bits 11b are a router's to set. */
+/* Refuses the ECN bits 11b, which only routers set. */
 static int read_traffic_class(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT])
 {
 	const char *text = getenv("UROCE_TOS");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the environment sets (UROCE_FAULT is progress's own).  Read when a device is opened; a wrong
- * value is refused there.
+ * Settings from environment variables (but UROCE_FAULT, which progress reads).  Read when a device
+ * is opened, which fails if a value is invalid.
  */
 #ifndef UROCE_VERBS_SETTINGS_H
 #define UROCE_VERBS_SETTINGS_H
@@ -16,27 +16,36 @@ struct uroce_settings {
 	bool credits_hidden;	 /* UROCE_CREDITS=off */
 	uint32_t receive_buffer; /* UROCE_RECEIVE_BUFFER: bytes */
 	bool shared_memory;	 /* UROCE_SHM=on */
-	uint8_t traffic_class;	 /* UROCE_TOS: of what asks for none; 0 as well without it */
+	uint8_t traffic_class;	 /* UROCE_TOS: default for QPs and AHs without one; 0 if not set */
 	bool early_dropped;	 /* UROCE_EARLY=off */
-	/* UROCE_WORKERS: number of workers at most; 0: as many as processors. */
+	/* UROCE_WORKERS: maximum number of workers; 0: the number of processors. */
 	uint32_t workers;
-	bool worker_for_each_cq; /* UROCE_WORKERS=cq: not for each thread */
+	bool worker_for_each_cq; /* UROCE_WORKERS=cq: a worker per CQ, not per thread */
 };
 
-/* UROCE_CAPTURE, apart because it is large; its name is empty where there is none. */
+/*
+ * Reads UROCE_CAPTURE; config->name is empty if it is not set.  A function of its own because the
+ * configuration is large.  Returns 0, or -EINVAL with one line in error.
+ */
 int uroce_settings_read_capture(struct capture_config *config, char error[PROGRESS_ERROR_TEXT]);
 
-/* 0, or -EINVAL with one line in error that names the variable and what is wrong with it. */
+/*
+ * Reads all other settings.  Returns 0, or -EINVAL with one line in error that names the variable
+ * and its fault.
+ */
 int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT]);
 
-/* Set what the links of a worker have to know. */
+/* Applies the settings that concern sockets and shared memory to worker. */
 void uroce_settings_apply(const struct uroce_settings *settings, struct progress *worker);
 
-/* UROCE_LOOPBACK=off: no list has the device of the loopback interface.  Read for each list. */
+/*
+ * Returns false if UROCE_LOOPBACK=off, which removes the loopback device from lists.  Read for each
+ * list.
+ */
 bool uroce_settings_loopback(void);
 /*
- * UROCE_LOOPBACK=127.X.Y.Z: the GID that device has instead of its own; false, and gid is left as
- * it is, when that is not set.
+ * If UROCE_LOOPBACK=127.X.Y.Z, stores that address as the only GID of the loopback device; else
+ * returns false and does not change gid.
  */
 bool uroce_settings_loopback_address(uint8_t gid[16]);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * For the plug-in and for the drop-in.
- */
+/* Used by the plug-in and by the drop-in library. */
 #ifndef UROCE_VERBS_STDERR_LINE_H
 #define UROCE_VERBS_STDERR_LINE_H
 
@@ -11,8 +9,8 @@
 #include <time.h>
 
 /*
- * Say a line, beginning with our name.  When stderr is not read any more the line is lost;
- * otherwise SIGPIPE would end the program for a remark of ours.  errno stays as it is.
+ * Prints a line with the prefix "uroce: ".  If the reader of stderr has gone the line is dropped,
+ * and SIGPIPE is suppressed because it would end the program.  Keeps errno.
  */
 static inline void uroce_stderr_line(const char *line)
 {
@@ -24,9 +22,12 @@ static inline void uroce_stderr_line(const char *line)
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
 	sigpending(&pending);
-	/* One call, so that lines of several threads do not mix. */
+	/* A single call, so that lines of several threads do not mix. */
 	fprintf(stderr, "uroce: %s\n", line);
-	/* It has come to this thread; one that had been waiting before is the application's. */
+	/*
+	 * Discard the SIGPIPE that was raised for this thread; one that was pending before is the
+	 * application's.
+	 */
 	if (!sigismember(&pending, SIGPIPE))
 		while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
 			;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The provider's objects: each embeds the libibverbs object as its first member, so that a to_*()
- * cast leads back.  Access: device and context are constant after creation but for the port state
- * (port_lock); a QP's engine is used under progress.lock of the QP; a CQ's ring under cq->lock;
- * the key table has its own lock (mr.h).
+ * The provider's objects.  Each has the libibverbs object as its first member, so that a to_*()
+ * cast leads back.  Access: devices and contexts are constant after creation except for the state
+ * of the port (port_lock); the engine of a QP is used under progress.lock of the QP; the ring of a
+ * CQ under cq->lock; the key table has its own lock (mr.h).
  */
 #ifndef UROCE_VERBS_UROCE_H
 #define UROCE_VERBS_UROCE_H
@@ -28,7 +28,7 @@
 #include "import.h"
 #include "object_count.h"
 
-/* What the device reports, and keeps for any combination of attributes (rule U1). */
+/* Limits that a device reports and guarantees for any combination of attributes (rule U1). */
 enum uroce_limit {
 	UROCE_MAX_QP = 65536,
 	UROCE_MAX_QP_WR = 16384,
@@ -42,57 +42,61 @@ enum uroce_limit {
 	UROCE_MAX_AH = 1 << 20,
 	UROCE_MAX_SRQ = 65536,
 	UROCE_MAX_SRQ_WR = 16384,
-	UROCE_MAX_MCAST_GROUPS = 256, /* each is a socket */
-	UROCE_MAX_MCAST_QP = 64,      /* in one group */
+	UROCE_MAX_MCAST_GROUPS = 256, /* each needs a socket */
+	UROCE_MAX_MCAST_QP = 64,      /* in a group */
 	UROCE_MAX_RD_ATOMIC = ENG_MAX_RD_ATOMIC,
 	UROCE_MAX_DM = 1 << 20, /* bytes of device memory */
 	UROCE_GID_TABLE = NETDEV_MAX_ADDRESSES,
 };
-/* Registration takes any mapping: no more than the address space of a process. */
+/* Any mapping can be registered; this is the size of a process's address space. */
 #define UROCE_MAX_MR_BYTES (UINT64_C(1) << 47)
-/* Not 0, 0xFFFFFF nor a registered maker's: clients treat those as rxe or as a quirk. */
+/*
+ * Not 0, 0xFFFFFF nor a registered vendor: clients take those for rxe or for hardware with quirks.
+ */
 #define UROCE_VENDOR_ID 0x75726f    /* "uro" */
 #define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
 
 #define UROCE_PORT 1 /* the one port of a device */
 
-/* The GID table of a device; empty places are zero. */
+/* The GID table of a device; unused entries are zero. */
 struct uroce_gid_table {
-	unsigned int places; /* Number of places up to the last one that has a GID. */
+	unsigned int places; /* number of entries up to the last one in use */
 	union ibv_gid gid[UROCE_GID_TABLE];
 };
 
-/* On the heap and never freed: clients compare the pointers of one list with those of another. */
+/*
+ * On the heap and never freed: clients compare pointers of one device list with those of another.
+ */
 struct uroce_device {
 	struct verbs_device base;
 	uint64_t node_guid;		    /* host order; constant */
 	int index;			    /* ibv_get_device_index(); constant */
 	atomic_size_t dm_used;		    /* bytes of device memory that are allocated */
 	atomic_uint objects[UROCE_OBJECTS]; /* object_count.h */
-	/* Under the devices' lock (device.h). */
-	bool present; /* is up and has an address: goes into lists */
+	/* The next two under the devices lock (device.h). */
+	bool present; /* the interface is up and has an address: listed */
 	struct uroce_device *next;
 	pthread_mutex_t port_lock;
-	/* Written under the devices' lock and port_lock, read under either. */
+	/* Written with the devices lock and port_lock held, read with either. */
 	struct netdev netdev; /* as last read */
-	bool exists;	      /* false: the interface has gone, for good */
+	bool exists;	      /* false: the interface no longer exists */
 	struct uroce_gid_table gids;
-	bool says_left_out; /* that some addresses have no place; under the devices' lock */
-	uint64_t retired[ENG_COUNTER_COUNT]; /* of queue pairs that are gone; under port_lock */
+	bool says_left_out; /* addresses without a GID have been reported; under the devices lock */
+	uint64_t retired[ENG_COUNTER_COUNT]; /* counters of destroyed QPs; under port_lock */
 };
 
 struct uroce_cq;
 struct uroce_td;
 
-/* Constant after creation but for users and shared (pd.h). */
+/* Constant after creation except users and importable (pd.h). */
 struct uroce_pd {
 	struct ibv_pd base;
-	struct uroce_pd *real;	       /* itself, or what an import stands for: to_uroce_pd() */
-	const struct uroce_pd *domain; /* what keys are checked against */
-	atomic_uint users;	       /* MRs, QPs, AHs ...: uroce_pd_use() */
+	struct uroce_pd *real;	       /* itself, or the PD that is imported: to_uroce_pd() */
+	const struct uroce_pd *domain; /* PD against which keys are checked */
+	atomic_uint users;	       /* number of MRs, QPs, AHs ...: uroce_pd_use() */
 	struct uroce_importable importable;
-	/* Parent domains only. */
-	struct uroce_pd *extended; /* the PD below; NULL: this is none */
+	/* The fields below are for parent domains. */
+	struct uroce_pd *extended; /* the PD that is extended; NULL: not a parent domain */
 	struct uroce_td *td;	   /* may be NULL */
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t bytes, size_t alignment,
 		       uint64_t resource);
@@ -100,23 +104,28 @@ struct uroce_pd {
 	void *pd_context;
 };
 
-/* Something is made in pd, or goes: until then pd is there, and dealloc answers EBUSY. */
+/*
+ * Take and drop a reference for an object created in pd: pd is kept, and dealloc_pd returns EBUSY,
+ * until all are dropped.
+ */
 void uroce_pd_use(struct uroce_pd *pd);
 void uroce_pd_leave(struct uroce_pd *pd);
 
 struct uroce_comp_channel {
 	struct ibv_comp_channel base; /* fd is the read end */
 	int write_fd;
-	pthread_mutex_t lock; /* events are written and purged under it */
-	/* Events that the pipe has no room for, by CQ; under lock but for the look at whether. */
+	pthread_mutex_t lock; /* serialises writing and purging events */
+	/*
+	 * CQs with events that do not fit in the pipe; under lock, but the flag is read without it.
+	 */
 	struct uroce_unwritten *first_unwritten, **last_unwritten;
 	atomic_bool behind;
 };
 
-/* Of one CQ, under the lock of its channel; zeroed by its owner. */
+/* Events of a CQ that could not be written; under the lock of its channel, zeroed by its owner. */
 struct uroce_unwritten {
 	struct uroce_unwritten *next;
-	unsigned int count; /* not 0: in the channel's list */
+	unsigned int count; /* not 0: the CQ is in the channel's list */
 };
 
 enum uroce_notify {
@@ -126,28 +135,29 @@ enum uroce_notify {
 };
 
 struct uroce_context {
-	struct progress *progress; /* NULL when closed, with all others of its file */
+	struct progress *progress; /* NULL after all contexts of the file have been closed */
 	struct uroce_device *device;
-	struct uroce_settings settings; /* as read when it was opened */
-	int async_write_fd; /* the read end is ibv_context.async_fd; both -1 when closed */
+	struct uroce_settings settings; /* as read when the context was opened */
+	int async_write_fd; /* the read end is ibv_context.async_fd; both are -1 after close */
 	pthread_mutex_t async_lock;
-	unsigned int generation;    /* forked.h */
-	uint64_t file;		    /* what cmd_fd is; the same in imports of this context */
-	dev_t file_system;	    /* in which it has that number */
-	struct uroce_context *next; /* all contexts of the process, under the devices' lock */
-	/* Addresses that its datagram QPs listen to, by worker; NULL while it has none there: ud.c.
-	 */
+	unsigned int generation; /* generation.h */
+	/* inode number of cmd_fd; the same in imports of this context */
+	uint64_t file;
+	dev_t file_system;	    /* device number of cmd_fd */
+	struct uroce_context *next; /* open contexts of the process, under the devices lock */
+	/* Addresses on which its UD QPs listen, by worker, or NULL (ud.c). */
 	struct progress_listen *listen[PROGRESS_WORKERS];
 	struct uroce_context *next_listener;
-	/* What needs the memory: itself while it is open, and what points to it (belongings.h). */
+	/* References: of the context to itself while it is open, and of objects (belongings.h). */
 	atomic_uint holders;
-	atomic_uint objects[UROCE_OBJECTS]; /* those that count (object_count.h) */
+	atomic_uint objects[UROCE_OBJECTS]; /* objects that count (object_count.h) */
 	bool closed;
 	struct uroce_context *next_closed;
-	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */
+	/* last, because libibverbs' layout differs by release (abi.h) */
+	struct verbs_context_max base;
 };
 
-/* abi.h gives verbs_get_ctx(): ibv_context -> verbs_context; this leads on to ours. */
+/* Inverse of context->base.context. */
 static inline struct uroce_context *to_uroce_context(struct ibv_context *context)
 {
 	return (struct uroce_context *)((char *)context -
@@ -155,47 +165,51 @@ static inline struct uroce_context *to_uroce_context(struct ibv_context *context
 }
 
 /*
- * May objects of both be used together?  Of one context and its imports they may; the kernel knows
- * an object by a number that means nothing, or something else, in a context that was opened apart.
+ * Returns true if objects of both contexts may be used together: those of one context and its
+ * imports.  The kernel identifies an object by a handle that is only valid in contexts of one file.
  */
 bool uroce_together(struct ibv_context *one, struct ibv_context *other);
 
-/* The PD that objects belong to, whatever the application has in its hands. */
+/* Returns the PD of an application's pointer, which may be an import. */
 static inline struct uroce_pd *to_uroce_pd(struct ibv_pd *pd)
 {
 	return ((struct uroce_pd *)pd)->real;
 }
 
-/* The GID table of a device: entry index, zero and false for an empty one. */
+/* Copies entry index of the GID table; zero, and returns false, if it is unused. */
 bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *gid);
-/* The active path MTU as enum ibv_mtu for an interface MTU (IP bytes). */
+/* Returns the active path MTU for an interface MTU (bytes of an IP packet). */
 enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu);
-/* In host order, never 0. */
+/* Returns the node GUID in host order, never 0. */
 uint64_t uroce_node_guid(const struct netdev *netdev);
 
-/* For ibv_create_comp_channel() and ibv_destroy_comp_channel(); NULL with errno, 0 or an errno. */
+/*
+ * Implement ibv_create_comp_channel() and ibv_destroy_comp_channel(); return NULL with errno, and 0
+ * or a positive errno.
+ */
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context);
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
-/* Tell the readers of channel that cq has completions; safe inside engine callbacks. */
+/* Writes an event for cq to channel.  Allowed inside engine callbacks. */
 void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq);
-/* The application has read an event: there may be room for one that had none. */
+/* The application has read an event, so a pending one may fit in the pipe. */
 void uroce_channel_read(struct uroce_comp_channel *channel);
 /*
- * Take back events about cq that have not been read: part of destroying it, when no turn keeps one
- * back any more (progress_await_turn()).
+ * Removes unread events for cq when it is destroyed.  No progress cycle defers one any more
+ * (progress_await_turn()).
  */
 void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq);
-/* Write the events that a turn of the worker has kept back: struct progress_hooks. */
+/* Writes the events that a progress cycle of the worker has deferred: struct progress_hooks. */
 void uroce_channel_turn_over(unsigned int worker);
 void uroce_channel_forked(void);
 
-/* Queue an asynchronous event for the application; safe inside engine callbacks. */
+/* Queues an asynchronous event for the application.  Allowed inside engine callbacks. */
 void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, void *element);
-/* Take back events about element that have not been read: part of destroying it. */
+/* Removes unread events for element when it is destroyed. */
 void uroce_async_purge(struct uroce_context *context, void *element);
 /*
- * Wait until the application has acknowledged all asynchronous events of an object that it has been
- * told of: taken so many.  The first three are libibverbs' own, in the public structure.
+ * Waits until the application has acknowledged all asynchronous events of an object that it has
+ * read, whose number is reported.  mutex, cond and completed are libibverbs' fields in the public
+ * structure.
  */
 void uroce_async_await(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
 		       atomic_uint *taken);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The end of what belongs to contexts, when the last one of their file is closed (belongings.h).
- */
+/* End of the objects of contexts when the last context of their file is closed (belongings.h). */
 #include "verbs/belongings.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
 #include "verbs/qp/ud.h"
 
-/* Around the end of a file's objects; held while locks of all kinds are taken. */
+/* Serialises closing.  Outer to the locks that ending objects takes. */
 static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Closed contexts whose file another one has open, by next_closed; under closing_lock. */
+/*
+ * Closed contexts whose file another context has open, linked by next_closed; under closing_lock.
+ */
 static struct uroce_context *closed;
 
-/* The contexts of context's file, itself included, need no progress any more. */
+/* Drops the references to progress of all closed contexts that share the file of context. */
 static void put_all(struct uroce_context *context)
 {
 	struct uroce_context **from = &closed;
@@ -36,7 +36,7 @@ static void put_all(struct uroce_context *context)
 void uroce_context_close(struct uroce_context *context)
 {
 	pthread_mutex_lock(&closing_lock);
-	/* Held, so that what has been closed before can be found. */
+	/* Referenced until the last context of the file is closed. */
 	uroce_context_hold(&context->base.context);
 	context->next_closed = closed;
 	closed = context;
@@ -52,6 +52,6 @@ void uroce_closing_forked(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	closing_lock = fresh;
-	/* They are the parent's to end. */
+	/* The objects belong to the parent, which ends them. */
 	closed = NULL;
 }

@@ -27,9 +27,9 @@ static const struct progress_hooks hooks = {
 };
 
 /*
- * Programs duplicate cmd_fd and pass it on, so it is a real descriptor with an identity of its own;
- * but everything that libibverbs could ask of the kernel with it has to fail as with no descriptor
- * (EBADF), which O_PATH provides.
+ * Returns a descriptor for cmd_fd, or -1 with errno.  Programs duplicate cmd_fd and pass it on, so
+ * it must be a real descriptor that identifies its file.  All system calls of libibverbs on it must
+ * fail as if there were no descriptor (EBADF), which O_PATH provides.
  */
 static int inert_descriptor(void)
 {
@@ -41,13 +41,13 @@ static int inert_descriptor(void)
 		return open("/", O_PATH | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
 	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0) /* no /proc here: not unique then, but inert */
+	if (fd < 0) /* without /proc: inert, but the same file for all contexts */
 		fd = open("/", O_PATH | O_CLOEXEC);
 	close(memory);
 	return fd;
 }
 
-/* import_fd: the cmd_fd of an import, or -1. */
+/* import_fd is the cmd_fd of an import, or -1. */
 static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
 {
 	size_t offset =
@@ -58,7 +58,7 @@ static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
 
 	if (cmd_fd < 0)
 		return NULL;
-	/* Owns cmd_fd from here on, also when it fails. */
+	/* Takes ownership of cmd_fd, also on failure. */
 	context = uroce_abi.init_and_alloc_context(device, cmd_fd, sizeof(struct uroce_context),
 						   (void *)offset, 0);
 	if (context && !fstat(cmd_fd, &status)) {
@@ -68,7 +68,7 @@ static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
 	return context;
 }
 
-/* 0 or a negative errno, with text. */
+/* Returns 0, or a negative errno with one line in text. */
 static int start_capture(char text[PROGRESS_ERROR_TEXT])
 {
 	struct capture_config config;
@@ -84,14 +84,17 @@ static int start_capture(char text[PROGRESS_ERROR_TEXT])
 	return error;
 }
 
-/* An adapter acknowledges what it has received, whether the process lives on or not. */
+/* As with an adapter, what was received is acknowledged even if the process exits. */
 static void acknowledge_at_exit(void)
 {
-	/* Without it the process is served as well. */
+	/* If it fails the process runs without this. */
 	(void)atexit(progress_leave);
 }
 
-/* What is the same for all users of the process's instance.  0 or a negative errno, with text. */
+/*
+ * Initialises what all users of progress share, and takes a reference to it.  Returns 0, or a
+ * negative errno with one line in text.
+ */
 static int get_progress(struct progress **progress, struct uroce_settings *settings,
 			char text[PROGRESS_ERROR_TEXT])
 {
@@ -105,7 +108,7 @@ static int get_progress(struct progress **progress, struct uroce_settings *setti
 		error = progress_get(progress, &hooks, text);
 	if (error)
 		return error;
-	/* A child that a fork made has the number of its own process in the file's name. */
+	/* A child after fork() opens a file of its own, with its PID in the name. */
 	error = start_capture(text);
 	if (error) {
 		progress_put(*progress);
@@ -172,7 +175,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	context->base.context.num_comp_vectors = (int)uroce_workers_max(&settings);
 	uroce_watch_get(progress);
 	uroce_stat_get(progress);
-	/* Once more after the watch has begun, so that no change falls between. */
+	/* Read again now that notification is active, so that no change is missed. */
 	uroce_devices_refresh();
 	if (!uroce_devices_add_context(context)) {
 		error = ENODEV;
@@ -219,17 +222,17 @@ void uroce_free_context(struct ibv_context *public)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	uroce_devices_remove_context(context);
-	/* A forked child counts its own contexts only. */
+	/* A forked child counts only its own contexts. */
 	if (!inherited) {
 		uroce_stat_put(context->progress);
 		uroce_watch_put(context->progress);
 	}
 	uroce_async_close(context);
-	/* libibverbs closes it only with the memory, which may be late. */
+	/* libibverbs closes it only when the memory is freed, which may be much later. */
 	close(public->cmd_fd);
 	public->cmd_fd = -1;
 	context->closed = true;
-	/* What a child has inherited, its parent will end. */
+	/* The parent ends its objects; a forked child does not. */
 	if (!inherited)
 		uroce_context_close(context);
 	uroce_context_release(public);

@@ -9,7 +9,7 @@
 #define DEVICE_PREFIX "uroce_"
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct uroce_device *devices; /* in order of appearance */
+static struct uroce_device *devices; /* in the order of creation */
 static struct uroce_context *contexts;
 
 bool uroce_owns_device(const struct ibv_device *device)
@@ -17,7 +17,7 @@ bool uroce_owns_device(const struct ibv_device *device)
 	return ((const struct verbs_device *)device)->ops == &uroce_device_ops;
 }
 
-/* An interface that has gone does not come back: one with its index, or its name, is another. */
+/* A deleted interface never returns: a new one with its index or name is another interface. */
 static struct uroce_device *find_device(uint32_t netdev_index)
 {
 	struct uroce_device *device = devices;
@@ -27,7 +27,10 @@ static struct uroce_device *find_device(uint32_t netdev_index)
 	return device;
 }
 
-/* VLANs and the like share their parent's MAC address, devices may not share a GUID. */
+/*
+ * VLANs and other upper devices share the MAC address of their parent, but devices must not share a
+ * GUID.
+ */
 static uint64_t unique_guid(const struct netdev *netdev)
 {
 	uint64_t guid = uroce_node_guid(netdev);
@@ -40,11 +43,13 @@ static uint64_t unique_guid(const struct netdev *netdev)
 	return guid;
 }
 
-/* A thread of the program may read them just then; the NUL at the end of each stays. */
+/*
+ * Threads of the program may read the names at the same time; the NUL at the end of each is kept.
+ */
 static void set_names(struct ibv_device *public, const char *netdev_name)
 {
 	snprintf(public->name, sizeof(public->name), DEVICE_PREFIX "%s", netdev_name);
-	/* Programs look for these beside real devices' ones; they need not exist. */
+	/* Programs look for these paths, as for those of kernel devices; they need not exist. */
 	snprintf(public->dev_name, sizeof(public->dev_name), "%s", public->name);
 	snprintf(public->dev_path, sizeof(public->dev_path), "/sys/class/infiniband_verbs/%s",
 		 public->name);
@@ -65,7 +70,7 @@ static struct uroce_device *create_device(const struct netdev *netdev)
 	public->transport_type = IBV_TRANSPORT_IB;
 	set_names(public, netdev->name);
 	device->base.ops = &uroce_device_ops;
-	/* One reference is never given back: the pointer stays valid for the process's life. */
+	/* One reference is never dropped, so the pointer stays valid while the process runs. */
 	atomic_init(&device->base.refcount, 1);
 	device->index = (int)netdev->index;
 	device->node_guid = unique_guid(netdev);
@@ -95,7 +100,7 @@ static bool has_contexts(const struct uroce_device *device)
 	return context;
 }
 
-/* Once, and again after all have had a place. */
+/* Reports it once, and again if it recurs after all addresses had GIDs. */
 static void tell_left_out(struct uroce_device *device, unsigned int left_out)
 {
 	if (left_out && !device->says_left_out)
@@ -105,7 +110,7 @@ static void tell_left_out(struct uroce_device *device, unsigned int left_out)
 	device->says_left_out = left_out;
 }
 
-/* netdev is NULL when the interface is gone.  Caller holds devices_lock. */
+/* netdev is NULL if the interface no longer exists.  Caller holds devices_lock. */
 static void update_device(struct uroce_device *device, const struct netdev *netdev)
 {
 	bool was_up = device->netdev.up;
@@ -120,7 +125,7 @@ static void update_device(struct uroce_device *device, const struct netdev *netd
 		device->netdev = *netdev;
 	else
 		device->netdev.up = false;
-	/* They are the list's, and the table has them. */
+	/* The addresses belong to the caller's list; the GID table has a copy. */
 	device->netdev.address = NULL;
 	device->netdev.address_count = 0;
 	device->exists = netdev;
@@ -146,8 +151,8 @@ static int by_loopback_and_index(const void *left, const void *right)
 }
 
 /*
- * Applies UROCE_LOOPBACK to the loopback interface, which has all of 127.0.0.0/8 in any case.  An
- * address that the setting names is stored in gid.
+ * Applies UROCE_LOOPBACK to the loopback interface, on which all of 127.0.0.0/8 is usable in any
+ * case.  If the setting names an address, it is stored in gid.
  */
 static void choose_loopback(struct netdev *netdev, uint8_t gid[1][16])
 {
@@ -179,7 +184,7 @@ static int refresh(void)
 
 	if (error)
 		return -error;
-	/* What is first in the list is what programs take when none is named: not the loopback. */
+	/* Programs use the first device of the list by default, so the loopback device is last. */
 	if (count)
 		qsort(list, count, sizeof(*list), by_loopback_and_index);
 	for (i = 0; i < count; i++)
@@ -340,7 +345,7 @@ void uroce_devices_fork_child(void)
 		pthread_mutex_init(&device->port_lock, NULL);
 	for (context = contexts; context; context = context->next)
 		pthread_mutex_init(&context->async_lock, NULL);
-	/* Their events would go to the parent, which shares the pipes. */
+	/* The pipes of these contexts are the parent's, which would receive the events. */
 	contexts = NULL;
 	pthread_mutex_unlock(&devices_lock);
 }

@@ -16,14 +16,15 @@
 #include "verbs/qp/xrc.h"
 
 /*
- * One registration for verbs and all below it, because handlers that are registered apart run in
- * the order of registration; that of ucm, whose lock is outside of all these, comes later and so
- * runs before it (ucm/manager.c).  A row keeps others out of a part whose data the child goes on
- * with, or whose descriptors it has to find; other locks are made anew in the child.
+ * One registration for verbs and all layers below, because the order of handlers that are
+ * registered separately depends on the order of registration.  ucm, whose lock is outer to all of
+ * these, registers later, and so its handler runs before (ucm/manager.c).  A row is needed for a
+ * part whose data the child continues to use, or whose descriptors it must find; the other locks
+ * are initialised again in the child.
  *
- * The order of the rows is the order of locks (architecture.md), outermost first.  Outer is, too,
- * what is held while a callback of the helper thread is waited for, as against all that the
- * callback takes: so the watches come first.
+ * The rows are in the order of locks (architecture.md), outermost first.  A lock that is held while
+ * waiting for a callback of the progress thread is outer to the locks that the callback takes; so
+ * interface notification comes first.
  */
 static const struct {
 	void (*prepare)(void), (*parent)(void), (*child)(void);
@@ -70,7 +71,7 @@ static void in_child(void)
 
 static int watch_error;
 
-/* Before anything has a lock or a descriptor. */
+/* Runs before any lock or descriptor exists. */
 __attribute__((constructor)) static void watch(void)
 {
 	watch_error = pthread_atfork(before, in_parent, in_child);

@@ -7,8 +7,8 @@
 static const union ibv_gid empty;
 
 /*
- * The place of gid among count, or count.  The search begins where it probably is, since a table
- * and the addresses of its interface have about the same order.
+ * Returns the index of gid, or count if it is not among the gids.  Starts at the likely index,
+ * because a GID table and the addresses of its interface have nearly the same order.
  */
 static unsigned int find_near(const void *gids, unsigned int count, const void *gid,
 			      unsigned int start)
@@ -29,7 +29,7 @@ unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const uni
 	return find_near(table->gid, table->places, gid, 0);
 }
 
-/* Empties the places whose addresses have gone.  Returns whether there were any. */
+/* Clears the entries whose addresses have been removed; returns true if there were any. */
 static bool drop_gone(struct uroce_gid_table *table, const struct netdev *netdev)
 {
 	unsigned int count = netdev ? netdev->address_count : 0;
@@ -52,7 +52,7 @@ static void set(struct uroce_gid_table *table, unsigned int place, const uint8_t
 		table->places = place + 1;
 }
 
-/* Gives those that are new a free place each.  Returns whether there were any. */
+/* Adds new addresses in free entries; returns true if there were any. */
 static bool add_new(struct uroce_gid_table *table, const struct netdev *netdev)
 {
 	bool changed = false;

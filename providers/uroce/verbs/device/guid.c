@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The node GUID is the EUI-64 that IPv6 makes of the MAC address.  An interface without one
- * (loopback, tunnels) gets a locally administered number made of what tells this host, this network
- * namespace and this interface from others, the same each time it is asked for.
+ * Node GUIDs.  A GUID is the EUI-64 that IPv6 derives from the MAC address.  An interface without
+ * one (loopback, tunnels) gets a locally administered number that is computed from the host, the
+ * network namespace and the name of the interface, so it is the same each time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static uint64_t hash(uint64_t state, const void *bytes, size_t count)
 	return state;
 }
 
-/* FNV leaves the upper bits poor: mix them, since two interfaces differ in one letter only. */
+/* The upper bits of FNV differ little between names that differ in one letter, so mix them. */
 static uint64_t finish(uint64_t state)
 {
 	state ^= state >> 32;
@@ -51,7 +51,7 @@ static uint64_t hash_host(uint64_t state)
 	memset(text, 0, sizeof(text));
 	if (count == 0 && gethostname(text, sizeof(text) - 1) == 0)
 		state = hash(state, text, strlen(text));
-	/* Containers of one host may share its machine-id, but not the network namespace. */
+	/* Containers on a host may share its machine-id, but not the network namespace. */
 	if (stat("/proc/self/ns/net", &net) == 0)
 		state = hash(state, &net.st_ino, sizeof(net.st_ino));
 	return state;

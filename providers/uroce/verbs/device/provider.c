@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The entries of the plug-in: for libibverbs as an ordinary driver, for the drop-in, and for
+ * Entry points of the plug-in: for libibverbs as an ordinary driver, for the drop-in, and for
  * programs that use urocedv.h.
  */
 #include <dlfcn.h>
@@ -24,8 +24,8 @@ static bool never_match(struct verbs_sysfs_dev *sysfs_dev)
 }
 
 /*
- * libibverbs offers every kernel device to every driver.  None is ours; it does not accept a
- * missing table, and takes an earlier driver's match for ours unless match_device says no.
+ * libibverbs offers each kernel device to each driver.  uroce takes none; but libibverbs requires a
+ * table, and would take an earlier driver's match for uroce's if match_device did not return false.
  */
 static const struct verbs_match_ent no_kernel_devices[] = { { .kind = 0 } };
 
@@ -104,9 +104,8 @@ static const struct uroce_way_in this_copy = {
 };
 
 /*
- * The first copy's table.  A symbol of the kind gnu_unique_object is one object for the whole
- * process, in however many libraries it is defined and however they were opened.  C has no word for
- * it.
+ * The table of the first copy.  A symbol of type gnu_unique_object is a single object in the
+ * process, no matter how many libraries define it and how they were opened.  C cannot declare one.
  */
 __asm__(".pushsection .bss.uroce_first_copy, \"aw\", @nobits\n"
 	".globl uroce_first_copy\n"
@@ -123,7 +122,7 @@ EXPORT const struct uroce_way_in *uroce_way_in(void)
 	return uroce_first_copy;
 }
 
-/* Under the loader's lock, so there is one first. */
+/* Runs under the loader's lock, so exactly one copy is the first. */
 __attribute__((constructor)) static void register_copy(void)
 {
 	void *library;
@@ -135,15 +134,15 @@ __attribute__((constructor)) static void register_copy(void)
 	if (!library)
 		return;
 	/*
-	 * Under the drop-in nothing is gained by being known as a driver; and the list of drivers
-	 * is changed without a lock, which is right only while libibverbs itself loads drivers.
+	 * Under the drop-in there is no use in registering as a driver; and the list of drivers is
+	 * modified without a lock, which is safe only while libibverbs itself loads drivers.
 	 */
 	if (!dlsym(library, UROCE_DROPIN_SYMBOL) && abi_load(library))
 		uroce_abi.register_driver(&uroce_device_ops);
 	dlclose(library);
 }
 
-/* Another release's copy may have been first; then this one stays out of the way. */
+/* The first copy may be of another release; then this copy does nothing. */
 static bool serves(void)
 {
 	return uroce_first_copy->version == UROCE_WAY_IN_VERSION;

@@ -14,7 +14,7 @@
 #define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
 
 #define CLOCK_KHZ UINT64_C(1000000)
-/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers of this release do not have. */
+/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers of this release do not define. */
 #define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
 
 enum port_phys_state {
@@ -22,7 +22,7 @@ enum port_phys_state {
 	PHYS_LINK_UP = 5,
 };
 
-/* Codes of libibverbs: lanes, and the signalling rate of one. */
+/* Encodings of libibverbs: number of lanes, and signalling rate of a lane. */
 struct rate {
 	uint32_t mbps;
 	uint8_t width;
@@ -41,7 +41,7 @@ static const struct rate rates[] = {
 	{ 200000, 2, 64 },  /* 4 x HDR */
 	{ 400000, 2, 128 }, /* 4 x NDR */
 };
-/* Drivers without a link do not say a speed; programs take it for choosing between devices. */
+/* Speed if the driver reports none; programs use it to choose between devices. */
 #define UNKNOWN_MBPS 10000
 #define LOOPBACK_MBPS 40000
 
@@ -52,7 +52,7 @@ static uint32_t mbps_of(const struct netdev *netdev)
 	return netdev->loopback ? LOOPBACK_MBPS : UNKNOWN_MBPS;
 }
 
-/* The fastest that is not faster than the link, or the slowest there is. */
+/* Returns the fastest rate that does not exceed the link's, or else the slowest. */
 static const struct rate *rate_of(const struct netdev *netdev)
 {
 	uint32_t mbps = mbps_of(netdev);
@@ -83,7 +83,10 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
 				 IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
 				 IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				 /* User space knows no fast registration, which is part of it. */
+				 /*
+				  * Includes fast registration, which is not available in user
+				  * space.
+				  */
 				 IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->max_sge = UROCE_MAX_SGE;
 	attr->max_sge_rd = UROCE_MAX_SGE;
@@ -96,8 +99,8 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->max_res_rd_atom = UROCE_MAX_RD_ATOMIC * UROCE_MAX_QP;
 	attr->max_qp_init_rd_atom = UROCE_MAX_RD_ATOMIC;
 	/*
-	 * They are atomic towards the processor's as well, which is more than this says; but UCX
-	 * up to 1.13 does without atomics where it reads IBV_ATOMIC_GLOB.
+	 * Atomics are atomic with respect to the processor as well, which would be IBV_ATOMIC_GLOB;
+	 * but UCX up to 1.13 does not use atomics if it reads that value.
 	 */
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = UROCE_MAX_AH;
@@ -112,7 +115,7 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->phys_port_cnt = 1;
 }
 
-/* Memory on demand is the processor's business, so every operation that touches memory has it. */
+/* The processor handles page faults, so every operation that accesses memory supports ODP. */
 static void fill_odp(struct ibv_device_attr_ex *attr)
 {
 	const uint32_t datagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV,
@@ -123,7 +126,7 @@ static void fill_odp(struct ibv_device_attr_ex *attr)
 	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IBV_ODP_SUPPORT_SRQ_RECV;
 	attr->odp_caps.per_transport_caps.uc_odp_caps = connected | IBV_ODP_SUPPORT_SRQ_RECV;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams | IBV_ODP_SUPPORT_SRQ_RECV;
-	/* All receives of XRC are from shared queues. */
+	/* XRC receives only from SRQs. */
 	attr->xrc_odp_caps =
 		(reliable & ~(uint32_t)IBV_ODP_SUPPORT_RECV) | IBV_ODP_SUPPORT_SRQ_RECV;
 }
@@ -141,14 +144,16 @@ int uroce_query_device_ex(struct ibv_context *context,
 	fill_device(&all.orig_attr, to_uroce_context(context)->device);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags | CAP_ATOMIC_WRITE;
 	fill_odp(&all);
-	/* Times of completions are those of the monotonic clock, in nanoseconds. */
+	/* Completion timestamps are those of the monotonic clock, in nanoseconds. */
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = CLOCK_KHZ;
 	all.cq_mod_caps.max_cq_count = UINT16_MAX;
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	all.max_dm_size = UROCE_MAX_DM;
 	all.phys_port_cnt_ex = 1;
-	/* A caller with a younger header has a larger structure: what we do not know is 0. */
+	/*
+	 * A caller with a newer header has a larger structure; fields that are unknown here are 0.
+	 */
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, attr_size < sizeof(all) ? attr_size : sizeof(all));
 	return 0;
@@ -161,13 +166,13 @@ int uroce_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 	(void)context;
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
-	/* In units of the device's clock, and not carried over: so adapters' drivers do it. */
+	/* In units of the device's clock without carry to tv_sec, as the drivers of adapters do. */
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
 		values->raw_clock = (struct timespec){ .tv_nsec = (long)now };
 	return 0;
 }
 
-/* false: the interface is gone.  attr is all zero. */
+/* attr is zeroed by the caller.  Returns false if the interface no longer exists. */
 static bool fill_port(struct ibv_port_attr *attr, struct uroce_device *device)
 {
 	struct netdev netdev;
@@ -195,7 +200,7 @@ int uroce_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 {
 	if (port != UROCE_PORT)
 		return EINVAL;
-	/* The caller's structure may be shorter than the one of our header. */
+	/* The caller's structure may be smaller than that of our header. */
 	memset(attr, 0,
 	       uroce_abi.layout->port_attr_bytes < sizeof(*attr) ? uroce_abi.layout->port_attr_bytes
 								 : sizeof(*attr));
@@ -224,7 +229,7 @@ int uroce_describe_device(struct ibv_device *device, struct uroce_device_facts *
 	return 0;
 }
 
-/* In units of 100 Mb/s: that of the link itself, which the codes above may not have. */
+/* In units of 100 Mb/s: the speed of the link itself, which may be none of the rates above. */
 int uroce_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
 {
 	struct netdev netdev;

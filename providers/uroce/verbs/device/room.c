@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where devices are kept: at addresses that rise and are less than 2 GiB apart.  Until 2024
- * librdmacm takes the difference of two devices' addresses for an int when it sorts them, and
- * compares that list with the one before as if it were in the order of the addresses.  From
- * calloc(), threads get memory so far apart that the order may be another one; then librdmacm
- * drops devices that are there, when another one goes, and does not find them again.
+ * Memory for devices, at increasing addresses that are less than 2 GiB apart.  Until 2024,
+ * librdmacm sorted devices by the difference of their addresses, converted to int, and then
+ * compared that list with the previous one as if it were in the order of the addresses.  calloc()
+ * in different threads returns addresses so far apart that the orders can differ; librdmacm then
+ * drops existing devices when another one disappears, and does not find them again.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "verbs/device.h"
 
-/* For some thousand devices; no memory until it is used. */
+/* Address space for some thousand devices; it takes no memory until it is used. */
 #define ROOM (64u << 20)
 
 static char *room;

@@ -18,7 +18,7 @@ static unsigned int users;
 static bool watching;
 static struct progress *served;
 
-/* One message with the snapshot's descriptor; a client that does not read it loses it. */
+/* Sends one message with the descriptor of the snapshot; dropped if the client does not read it. */
 static void send_snapshot(int client, int file, uint64_t bytes)
 {
 	struct uroce_abi_stat_reply reply = {
@@ -29,7 +29,7 @@ static void send_snapshot(int client, int file, uint64_t bytes)
 	link_send_with_fds(client, &reply, sizeof(reply), &file, 1);
 }
 
-/* In the helper thread, without locks.  One client at a time: others wait. */
+/* Runs in the progress thread, without locks.  Serves one client; others wait. */
 static void client_waits(void *arg)
 {
 	struct uroce_abi_header question;

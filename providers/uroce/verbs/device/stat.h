@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What uroce-stat sees: a listening socket of this process (kernel-headers/rdma/uroce-abi.h),
- * served by the helper thread while contexts are open.
+ * Server for uroce-stat: a listening socket of this process (kernel-headers/rdma/uroce-abi.h),
+ * served by the progress thread while contexts are open.
  */
 #ifndef UROCE_VERBS_STAT_H
 #define UROCE_VERBS_STAT_H
 
 #include "progress/progress.h"
 
-/* Counted, one for each open context.  Without the socket all else works: failure is only told. */
+/*
+ * Counted, one for each open context.  A failure is only reported on stderr, since nothing else
+ * needs the socket.
+ */
 void uroce_stat_get(struct progress *progress);
 void uroce_stat_put(struct progress *progress);
-/* For forked.c. */
+/* Fork handlers, called by device/forked.c. */
 void uroce_stat_fork_prepare(void);
 void uroce_stat_fork_parent(void);
 void uroce_stat_fork_child(void);
 
 /*
- * Write all that can be seen as records (struct uroce_abi_record) into a new memory file; returns
- * its descriptor and *bytes, or a negative errno.
+ * Writes the state of the process as records (struct uroce_abi_record) to a new memfd.  Returns its
+ * descriptor and its size in *bytes, or a negative errno.
  */
 int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes);
 
-/* Records of the layers above: more(writer) is called for each snapshot, in the helper thread. */
+/*
+ * Sets the function that adds records of the layers above: more(writer) is called for each snapshot
+ * in the progress thread.
+ */
 void uroce_stat_extend(void (*more)(void *writer));
-/* Room for a record of kind, zeroed but for its head; NULL: no memory. */
+/* Appends a record of kind that is zeroed except for its header; returns NULL without memory. */
 void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes);
 
 #endif

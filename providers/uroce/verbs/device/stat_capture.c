@@ -17,16 +17,16 @@
 
 static void end_aside(void);
 
-/* One process asks at a time. */
+/* The uroce-stat that captures, of which there is one at a time. */
 static struct {
 	pthread_mutex_t lock;
 	int fd; /* of the connection, or -1 */
 	bool watched;
 	bool capturing;
-	struct aside ending; /* the file may take long */
+	struct aside ending; /* stopping may block while the file is written */
 } asker = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .ending = ASIDE_INITIALIZER(end_aside) };
 
-/* text: NULL, or what is wrong. */
+/* text describes the error, or is NULL. */
 static void answer(int fd, enum uroce_abi_message kind, int error, const char *text,
 		   const struct capture_counts *counts)
 {
@@ -52,7 +52,7 @@ static bool is_start(const struct uroce_abi_capture *message, ssize_t bytes)
 	       memchr(message->text, '\0', sizeof(message->text));
 }
 
-/* Caller holds the lock.  The file is the capture's from here on. */
+/* Caller holds the lock.  Takes ownership of file. */
 static void start(const char *options, int file)
 {
 	char error[CAPTURE_ERROR_TEXT] = "";
@@ -74,7 +74,7 @@ static void start(const char *options, int file)
 	answer(asker.fd, UROCE_ABI_CAPTURE_REPLY, result, error, NULL);
 }
 
-/* In the helper thread: the asker says where to, or has gone, or ends the capture. */
+/* Runs in the progress thread: the client sends the file, has disconnected, or ends the capture. */
 static void asker_speaks(void *arg)
 {
 	struct uroce_abi_capture message;
@@ -100,7 +100,7 @@ unlock:
 	pthread_mutex_unlock(&asker.lock);
 }
 
-/* Caller holds the lock; the connection is not watched any more. */
+/* Caller holds the lock; the connection is no longer watched. */
 static void end(void)
 {
 	struct capture_counts counts = { 0 };
@@ -126,7 +126,7 @@ static void end_aside(void)
 
 void stat_capture_asked(struct progress *progress, int client)
 {
-	/* Held by a thread that waits for a file: that asker is not done with yet. */
+	/* A thread that waits for a file has the lock: the capture of that client has not ended. */
 	bool busy = pthread_mutex_trylock(&asker.lock) != 0;
 
 	if (busy || asker.fd >= 0) {
@@ -154,7 +154,7 @@ void stat_capture_end(struct progress *progress)
 	fd = asker.watched ? asker.fd : -1;
 	asker.watched = false;
 	pthread_mutex_unlock(&asker.lock);
-	/* A callback that runs meanwhile finds that it is too late. */
+	/* A callback that is running sees that watched is false. */
 	if (fd >= 0)
 		progress_unwatch(progress, fd);
 	aside_finish(&asker.ending);

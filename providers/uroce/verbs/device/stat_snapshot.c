@@ -13,14 +13,14 @@
 #include "verbs/device.h"
 #include "verbs/qp/qp.h"
 
-/* Records as they come together; memory that runs out shows at the end. */
+/* Records in a growing buffer; lack of memory is reported at the end. */
 struct writer {
 	uint8_t *bytes;
 	size_t used, size;
 	bool failed;
 };
 
-/* Room for bytes more, zeroed, or NULL. */
+/* Appends zeroed bytes; returns NULL without memory. */
 static void *append(struct writer *writer, size_t bytes)
 {
 	uint8_t *place;

@@ -7,7 +7,7 @@
 #include "verbs/qp/ud.h"
 
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct netdev_watch *watch; /* changes under watch_lock */
+static struct netdev_watch *watch; /* changed under watch_lock */
 static unsigned int users;
 
 static _Atomic(void (*)(void)) change_hook;
@@ -21,7 +21,7 @@ static void addresses_changed(void)
 		hook();
 }
 
-/* Opening an address may take seconds, and the helper thread has timers to look after. */
+/* Opening an address may take seconds, and must not delay the timers of the progress thread. */
 static struct aside hearing = ASIDE_INITIALIZER(addresses_changed);
 
 void uroce_on_address_change(void (*hook)(void))
@@ -29,10 +29,12 @@ void uroce_on_address_change(void (*hook)(void))
 	atomic_store(&change_hook, hook);
 }
 
-/* In the helper thread.  Must not take watch_lock: it is held while the end is awaited. */
+/*
+ * Runs in the progress thread.  Must not take watch_lock, which is held while waiting for its end.
+ */
 static void interfaces_changed(void *arg)
 {
-	/* After an overrun changes are lost and cannot be counted: look as well. */
+	/* After a buffer overrun changes were lost and their number is unknown: refresh as well. */
 	if (netdev_watch_drain(arg) != 0) {
 		uroce_devices_refresh();
 		aside_want(&hearing);
@@ -74,7 +76,10 @@ void uroce_watch_put(struct progress *progress)
 		watch = NULL;
 	}
 	pthread_mutex_unlock(&watch_lock);
-	/* The connection manager's hook waits for one that starts, which waits for watch_lock. */
+	/*
+	 * Without watch_lock, because the hook of the connection manager waits for a call of
+	 * uroce_watch_get(), which waits for watch_lock.
+	 */
 	if (ended)
 		aside_finish(&hearing);
 }
@@ -89,7 +94,9 @@ void uroce_watch_fork_parent(void)
 	pthread_mutex_unlock(&watch_lock);
 }
 
-/* The socket is the parent's: a child that reads from it would take the parent's changes away. */
+/*
+ * The socket is the parent's: reading from it in the child would take changes away from the parent.
+ */
 void uroce_watch_fork_child(void)
 {
 	if (watch)

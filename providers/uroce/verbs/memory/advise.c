@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ibv_advise_mr(): pages of regions on demand are faulted in before they are used.  That is done at
- * once, so IBV_ADVISE_MR_FLAG_FLUSH asks for nothing more.
+ * ibv_advise_mr(): faults in pages of ODP regions before they are used.  The call does so before it
+ * returns, so IBV_ADVISE_MR_FLAG_FLUSH has no further effect.
  */
 #include <errno.h>
 
 #include "mr.h"
 #include "verbs/ops.h"
 
-/* What an element of the list names. */
+/* Memory of an element of the list. */
 struct range {
 	uint8_t *memory;
 	bool writable;
 };
 
-/* 0 or the errno of ibv_advise_mr(3).  Inside a visit of the key table. */
+/* Returns 0 or the errno of ibv_advise_mr(3).  Called inside a visit of the key table. */
 static int find_range(const struct uroce_pd *pd, const struct ibv_sge *sge, struct range *range)
 {
 	const struct key_entry *entry;
 	uint64_t offset;
 
-	/* A window is no region. */
+	/* Memory windows are not regions. */
 	if (key_is_of_window(sge->lkey))
 		return EINVAL;
 	entry = key_table_find(sge->lkey);
@@ -52,7 +52,10 @@ static int advise(const struct uroce_pd *pd, enum ibv_advise_mr_advice advice,
 		return error;
 	if (write && !range.writable)
 		return EPERM;
-	/* What is present for the processor is present for this device. */
+	/*
+	 * The device uses the page tables of the processor, so there is nothing to prefetch without
+	 * faults.
+	 */
 	if (!sge->length || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return 0;
 	return uroce_memory_check(range.memory, sge->length, write);

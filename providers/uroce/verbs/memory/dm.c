@@ -10,12 +10,12 @@
 #include "verbs/ops.h"
 
 enum {
-	WORD = 4, /* bytes: unit of copies */
+	WORD = 4, /* bytes; unit of copies */
 	LOG_MIN_ALIGNMENT = 6,
 	LOG_MAX_ALIGNMENT = 12,
 };
 
-/* 0, or EINVAL: not in whole words; EFAULT: not inside. */
+/* Returns 0, EINVAL if not in whole words, or EFAULT if out of bounds. */
 static int check_copy(const struct uroce_dm *dm, uint64_t offset, size_t length)
 {
 	if (offset % WORD || length % WORD)
@@ -53,7 +53,7 @@ static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset, size_t len
 	return UROCE_ANSWER(copy_out(to, dm, offset, length));
 }
 
-/* rule U1: the device has so much, for all together. */
+/* Allocates from the device's total (rule U1). */
 static int take(struct uroce_device *device, size_t length)
 {
 	if (atomic_fetch_add(&device->dm_used, length) + length <= UROCE_MAX_DM)
@@ -136,7 +136,10 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
-/* The application's pointer goes now; the memory when it has been freed and has no holder. */
+/*
+ * Frees the application's object, and the memory if it has been freed and this was the last
+ * reference.
+ */
 static void let_go(struct uroce_dm *held)
 {
 	struct ibv_context *context = held->base.context;
@@ -163,7 +166,9 @@ int uroce_free_dm(struct ibv_dm *ibv_dm)
 
 	if (atomic_load(&dm->users))
 		return EBUSY;
-	/* Another holder has destroyed it: ibv_import_dm(3) leaves this one to be unimported. */
+	/*
+	 * Destroyed through another holder: ibv_import_dm(3) requires that this one be unimported.
+	 */
 	if (!uroce_import_destroy(&dm->importable))
 		return EINVAL;
 	let_go((struct uroce_dm *)ibv_dm);
@@ -178,10 +183,10 @@ void uroce_dm_put(struct uroce_dm *dm)
 static int check_region(const struct uroce_dm *dm, uint64_t offset, size_t length,
 			unsigned int access)
 {
-	/* ibv_alloc_dm(3): regions of device memory have no address but 0. */
+	/* ibv_alloc_dm(3): memory regions of device memory are always zero-based. */
 	if (!(access & IBV_ACCESS_ZERO_BASED) || (access & IBV_ACCESS_ON_DEMAND))
 		return EINVAL;
-	/* Of no bytes is fine here: there is no memory that could be missing. */
+	/* Length 0 is valid: there is no memory to check. */
 	if (offset > dm->length || length > dm->length - offset)
 		return EINVAL;
 	return uroce_mr_check_access((int)access);
@@ -194,7 +199,7 @@ struct ibv_mr *uroce_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv_dm, uint64_
 	int error = check_region(dm, offset, length, access);
 	struct uroce_mr *mr;
 
-	/* Where another holder has freed it, the memory goes with this one. */
+	/* Freed through another holder: the memory is released with this one. */
 	if (!uroce_together(pd->context, ibv_dm->context) ||
 	    uroce_import_is_destroyed(&dm->importable))
 		error = EINVAL;
@@ -203,8 +208,9 @@ struct ibv_mr *uroce_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv_dm, uint64_
 		return NULL;
 	}
 	/*
-	 * libibverbs takes the memory of plain regions out of fork()'s way, by their address, which
-	 * this one has not; and it is not to be registered anew.  So it is to see another type.
+	 * libibverbs excludes the memory of plain regions, by their address, from copying in
+	 * fork(); this region has no address, and cannot be reregistered.  Another type avoids
+	 * both.
 	 */
 	mr = uroce_mr_create(pd,
 			     &(struct key_entry){

@@ -9,7 +9,7 @@
 #include "verbs/uroce.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* All that have not been destroyed, by their handles. */
+/* Hash table, by handle, of the objects that have not been destroyed. */
 #define BUCKETS 4096
 static struct uroce_importable *objects[BUCKETS];
 static uint32_t last_handle;
@@ -75,7 +75,7 @@ void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint
 	return import;
 }
 
-/* Caller holds the lock. */
+/* Caller holds lock. */
 static void forget(struct uroce_importable *object)
 {
 	object->destroyed = true;

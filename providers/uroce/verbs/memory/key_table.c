@@ -13,35 +13,40 @@
 #include "pages.h"
 
 /*
- * Open addressing with linear probing.  At most half of the slots are in use; a removed key's
- * followers move up, so a search ends at the first empty slot.
+ * Open addressing with linear probing.  At most half of the slots are in use.  When a key is
+ * removed, later entries of its probe sequence move up, so that a search can end at the first empty
+ * slot.
  */
 struct slot {
 	struct key_entry *entry; /* NULL: empty */
-	uint32_t name;		 /* what is constant of the key */
+	uint32_t name;		 /* constant part of the key */
 };
 
 enum {
 	CACHE_LINE = 64,
 	FIRST_SLOTS = 64,
-	FEISTEL_ROUNDS = 4, /* with four the permutation cannot be told from a random one */
+	/* four rounds make the permutation indistinguishable from a random one */
+	FEISTEL_ROUNDS = 4,
 };
 
-/* Never given out: programs use 0 for "no key", and all ones for the same. */
+/* Never allocated: programs use 0 and all ones for "no key". */
 #define KEY_NONE 0u
 #define KEY_ALL_ONES UINT32_MAX
-/* The low byte of a window's key is not ours. */
+/* The low byte of a window's key belongs to the consumer. */
 #define WINDOW_TAG 0xffu
 
 static struct {
-	/* Held for every change, around lock: fork() waits for changes, but must not for visits. */
+	/*
+	 * Held during every change, outside of the reader locks: fork() waits for changes but must
+	 * not wait for visits.
+	 */
 	pthread_mutex_t change_lock;
-	unsigned int readers;	       /* Number of readers that may visit, from 0 on. */
-	pthread_rwlock_t windows_lock; /* what windows mean: key_table.h */
+	unsigned int readers;	       /* number of readers admitted, from 0 on */
+	pthread_rwlock_t windows_lock; /* protects bindings of windows: key_table.h */
 	struct slot *slots;
-	uint32_t mask; /* slots - 1 */
+	uint32_t mask; /* number of slots - 1 */
 	uint32_t used;
-	uint64_t generation; /* of all caches; odd steps do not matter, every change counts */
+	uint64_t generation; /* incremented by removals and changes; invalidates all caches */
 	uint32_t counter;
 	uint64_t secret[FEISTEL_ROUNDS];
 	bool seeded;
@@ -49,14 +54,13 @@ static struct {
 	.change_lock = PTHREAD_MUTEX_INITIALIZER,
 	.readers = 1,
 	.windows_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
-	.generation = 1, /* a zeroed cache fits no generation */
+	.generation = 1, /* differs from the generation of a zeroed cache */
 };
 
 /*
- * The table's lock has a part for each reader, on a cache line of its own, so that workers do not
- * share a line in each visit.  A visit takes the read side of its part, a change the write side of
- * all.  A read side that let further readers in before a writer would let dereg_mr starve behind a
- * busy QP.
+ * The table's lock is an array of locks, one per reader on its own cache line, so that workers do
+ * not share a cache line in each visit.  A visit takes the read side of its lock, a change the
+ * write side of all.  Writers have precedence, or a busy QP would starve dereg_mr.
  */
 static struct reader_lock {
 	_Alignas(CACHE_LINE) pthread_rwlock_t lock;
@@ -64,7 +68,7 @@ static struct reader_lock {
 	[0 ... KEY_TABLE_READERS - 1] = { PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP },
 };
 
-/* Has this thread's visit the read side of windows_lock? */
+/* The visit of this thread holds the read side of windows_lock. */
 static _Thread_local bool using_windows;
 
 static void use_windows(void)
@@ -102,9 +106,9 @@ void key_table_admit(unsigned int reader)
 }
 
 /*
- * What this visit has copied through windows it has copied; a visit keeps no pointer into memory
- * that a peer has named.  So it may release its read side before it waits for the others, which
- * then do not wait for it.
+ * Releases the read side of this visit first, so that visits that bind windows do not wait for each
+ * other.  That is safe, because copies through windows are complete and a visit keeps no pointer
+ * into memory that a peer has addressed.
  */
 void key_table_windows_begin(void)
 {
@@ -145,12 +149,12 @@ void key_table_fork_child(void)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-	/* Visitors that held a lock exist in the parent only. */
+	/* The readers that held a lock are threads of the parent. */
 	for (unsigned int i = 0; i < KEY_TABLE_READERS; i++)
 		reader_locks[i].lock = fresh;
 	table.windows_lock = fresh;
 	using_windows = false;
-	/* Parent and child must not give out the same keys from now on. */
+	/* Parent and child must not allocate the same keys. */
 	table.seeded = false;
 	pthread_mutex_unlock(&table.change_lock);
 }
@@ -158,8 +162,7 @@ void key_table_fork_child(void)
 static void seed(void)
 {
 	if (getrandom(table.secret, sizeof(table.secret), GRND_NONBLOCK) != sizeof(table.secret)) {
-		/* Early boot: the clock is better than nothing, and keys stay unique all the same.
-		 */
+		/* Early boot: the clock is better than nothing, and keys are unique in any case. */
 		for (unsigned int i = 0; i < FEISTEL_ROUNDS; i++) {
 			struct timespec now;
 
@@ -198,7 +201,7 @@ static uint32_t name_of(uint32_t key)
 	return key_is_of_window(key) ? key & ~WINDOW_TAG : key;
 }
 
-/* Names are random already, but for the byte that those of windows lack. */
+/* The constant parts of keys are random already, except for the byte that those of windows lack. */
 static uint32_t home_of(uint32_t name, uint32_t mask)
 {
 	return (name ^ name >> 8) & mask;
@@ -284,7 +287,7 @@ int key_table_add_window(struct key_entry *entry)
 	return add(entry, true);
 }
 
-/* Caller has begun a change. */
+/* Caller is between begin_change() and end_change(). */
 static void take_out(struct key_entry *entry)
 {
 	uint32_t hole = home_of(name_of(entry->key), table.mask);
@@ -293,7 +296,7 @@ static void take_out(struct key_entry *entry)
 		assert(table.slots[hole].entry);
 		hole = (hole + 1) & table.mask;
 	}
-	/* Move up each follower that its own search would no longer reach across the hole. */
+	/* Move each following entry that a search would no longer find because of the hole. */
 	for (uint32_t i = (hole + 1) & table.mask; table.slots[i].entry; i = (i + 1) & table.mask) {
 		uint32_t home = home_of(table.slots[i].name, table.mask);
 
@@ -362,10 +365,10 @@ void key_table_unbind_user(const void *user)
 	end_change();
 }
 
-/* Both for all visits: the one is never written to, and the other never read. */
+/* Shared by all visits: zeros is never written, scratch never read. */
 static uint8_t zeros[KEY_NO_MEMORY_BYTES], scratch[KEY_NO_MEMORY_BYTES];
 
-/* Memory that is not simply there. */
+/* Slow path for memory that may be unmapped (ODP) or does not exist (null MR). */
 static __attribute__((noinline)) void *unpinned(const struct key_entry *entry, void *memory,
 						uint32_t length, uint32_t need)
 {
@@ -376,7 +379,7 @@ static __attribute__((noinline)) void *unpinned(const struct key_entry *entry, v
 	return length && uroce_memory_check(memory, length, need & writes) ? NULL : memory;
 }
 
-/* A region is remembered.  A window is not: what it means may change in the middle of a visit. */
+/* Caches regions, but not windows, whose binding may change during a visit. */
 static struct key_entry *look_up(struct key_cache *cache, uint32_t key)
 {
 	struct key_entry *entry = key_table_find(key);
@@ -401,10 +404,10 @@ static inline void *memory_of(const struct key_entry *entry, const void *domain,
 
 	if (entry->domain != domain || (entry->access & need) != need)
 		return NULL;
-	/* Written so that nothing can overflow: addr may be anything that a peer has sent. */
+	/* Written so that no addr, which a peer may have sent, causes an overflow. */
 	if (offset > entry->length || length > entry->length - offset)
 		return NULL;
-	/* By numbers: implicit regions begin at address 0. */
+	/* Integer arithmetic, because implicit regions start at address 0. */
 	memory = (void *)((uintptr_t)entry->memory + offset);
 	return entry->kind == KEY_PINNED ? memory : unpinned(entry, memory, length, need);
 }
@@ -419,8 +422,8 @@ static __attribute__((noinline)) void *map_anew(struct key_cache *cache, const v
 }
 
 /*
- * On the way of each packet.  What is rare stands in functions of its own that end it, so that it
- * saves no registers.
+ * Called for each packet.  Rare cases are tail calls of noinline functions, so that this one saves
+ * no registers.
  */
 inline void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
 			   uint32_t length, uint32_t need)

@@ -17,7 +17,7 @@ _Static_assert((int)ENG_LOCAL_WRITE == IBV_ACCESS_LOCAL_WRITE &&
 enum {
 	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
-	/* Hints of the optional range (relaxed ordering) may be ignored: this device does. */
+	/* Hints of the optional range (relaxed ordering) may be ignored, and are. */
 	ACCEPTED = RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE |
 		   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
 };
@@ -26,7 +26,7 @@ int uroce_mr_check_access(int access)
 {
 	if (access & ~ACCEPTED)
 		return EINVAL;
-	/* ibv_reg_mr(3): a right to write for the peer needs one for the device. */
+	/* ibv_reg_mr(3): remote write access requires local write access. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
@@ -39,7 +39,7 @@ static bool is_implicit(const void *addr, uint64_t length, int access)
 	return (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX;
 }
 
-/* 0 or EINVAL, EFAULT. */
+/* Returns 0, EINVAL or EFAULT. */
 static int check_range(const void *addr, uint64_t length, uint64_t iova, int access)
 {
 	/* No byte is accessible, so there is no memory to check. */
@@ -136,7 +136,7 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64
 	return mr ? &mr->base.ibv_mr : NULL;
 }
 
-/* Since v59: the same by a structure, and with descriptors and handles that we do not serve. */
+/* Since v59: reg_mr with a structure.  Its dma-buf descriptors and handles are not supported. */
 struct ibv_mr *uroce_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init_attr)
 {
 	const struct abi_mr_init_attr *attr = (const void *)init_attr;
@@ -156,7 +156,7 @@ struct ibv_mr *uroce_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init_
 
 struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
 {
-	/* Local use only: ibv_alloc_null_mr(3). */
+	/* Only for local access: ibv_alloc_null_mr(3). */
 	const struct key_entry entry = { .length = UINT64_MAX, .kind = KEY_NO_MEMORY };
 	struct uroce_mr *mr =
 		uroce_mr_create(pd, &entry, IBV_ACCESS_LOCAL_WRITE, ABI_MR_TYPE_NULL_MR);
@@ -182,7 +182,7 @@ struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 	if (!import)
 		return NULL;
 	import->real = of_importable(object);
-	/* Its addr stays NULL: ibv_import_mr(3). */
+	/* addr is NULL: ibv_import_mr(3). */
 	import->base = import->real->base;
 	import->base.mr_type = ABI_MR_TYPE_IMPORTED_MR;
 	import->base.ibv_mr.context = pd->context;
@@ -192,7 +192,7 @@ struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 	return &import->base.ibv_mr;
 }
 
-/* The end of a region that no peer and no request can reach any more. */
+/* Makes a region inaccessible to peers and requests, and drops its references. */
 static int destroy(struct uroce_mr *mr)
 {
 	int error = key_table_remove(&mr->entry);
@@ -207,8 +207,8 @@ static int destroy(struct uroce_mr *mr)
 }
 
 /*
- * The application's pointer goes now; the storage of the region when it has been deregistered and
- * has no holder any more.
+ * Frees the application's object, and the storage of the region if it has been deregistered and
+ * this was the last reference.
  */
 static void let_go(struct uroce_mr *held)
 {
@@ -258,7 +258,7 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		meaning.domain = to_uroce_pd(pd)->domain;
-	/* Memory that was only read before may be read-only. */
+	/* The memory may be read-only if the region was; check it for the new access. */
 	error = check_range(meaning.memory, meaning.length, meaning.start, new_access);
 	if (!error)
 		error = key_table_change(&mr->entry, &meaning);
@@ -278,7 +278,10 @@ int uroce_dereg_mr(struct verbs_mr *vmr)
 	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
 	int error;
 
-	/* Another holder has, or does: ibv_import_mr(3) leaves this one to be unimported. */
+	/*
+	 * Deregistered through another holder: ibv_import_mr(3) requires that this one be
+	 * unimported.
+	 */
 	if (atomic_exchange(&mr->ending, true))
 		return EINVAL;
 	error = destroy(mr);

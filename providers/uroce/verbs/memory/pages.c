@@ -14,7 +14,7 @@
 struct pages {
 	uintptr_t start;
 	size_t bytes;
-	size_t size; /* of one */
+	size_t size; /* of a page */
 };
 
 static struct pages pages_of(const void *addr, size_t length)
@@ -54,14 +54,17 @@ int uroce_memory_check(const void *addr, size_t length, bool writable)
 	int result;
 
 	/*
-	 * Of no bytes at all it asks whether the kernel knows the advice.  Kernels before 5.14 do
-	 * not: at least find out what is not mapped.
+	 * With length 0, madvise() reports whether the kernel supports the advice.  Kernels before
+	 * 5.14 do not; there, only check that the pages are mapped.
 	 */
 	if (madvise((void *)pages.start, 0, advice))
 		return uroce_memory_mapped(addr, length);
 	do
 		result = madvise((void *)pages.start, pages.bytes, advice);
 	while (result && (errno == EINTR || errno == EAGAIN));
-	/* A hole is ENOMEM, a missing right or memory of a device EINVAL: a pin fails alike. */
+	/*
+	 * ENOMEM: not mapped; EINVAL: no permission, or device memory.  Pinning fails in these
+	 * cases as well.
+	 */
 	return result ? EFAULT : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the application's memory is like: questions to the kernel. */
+/* State of the application's memory according to the kernel. */
 #ifndef UROCE_VERBS_PAGES_H
 #define UROCE_VERBS_PAGES_H
 
@@ -7,12 +7,12 @@
 #include <stddef.h>
 
 /*
- * Would length bytes at addr (not 0 bytes) be there for a device that pins them?  Faults the pages
- * in as a pin would.  0, or EFAULT: not mapped, or not writable although writable says so.
+ * Returns 0 if a device could pin length bytes (not 0) at addr, or EFAULT if they are not mapped,
+ * or not writable although writable is set.  Faults the pages in as pinning would.
  */
 int uroce_memory_check(const void *addr, size_t length, bool writable);
 
-/* Is anything mapped at each page of these bytes?  Faults nothing in.  0 or EFAULT. */
+/* Returns 0 if all pages of the bytes are mapped, else EFAULT.  Does not fault pages in. */
 int uroce_memory_mapped(const void *addr, size_t length);
 
 #endif

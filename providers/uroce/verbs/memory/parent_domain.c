@@ -41,7 +41,7 @@ int uroce_dealloc_td(struct ibv_td *ibv_td)
 	return 0;
 }
 
-/* 0, or EINVAL or EOPNOTSUPP. */
+/* Returns 0, EINVAL or EOPNOTSUPP. */
 static int check(const struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known =
@@ -49,7 +49,7 @@ static int check(const struct ibv_context *context, const struct ibv_parent_doma
 
 	if (attr->comp_mask & ~known)
 		return EOPNOTSUPP;
-	/* What is extended is a protection domain, not another parent domain. */
+	/* A parent domain cannot extend another parent domain. */
 	if (!attr->pd || to_uroce_pd(attr->pd)->extended || attr->pd->context != context)
 		return EINVAL;
 	if (attr->td && attr->td->context != context)
@@ -100,7 +100,7 @@ static bool is_aligned(const void *memory)
 	return (uintptr_t)memory % CACHE_LINE == 0;
 }
 
-/* true: the application's allocator has been asked, and buffer->memory is what it has answered. */
+/* Returns true if the application's allocator was called; buffer->memory is its result. */
 static bool ask_application(struct uroce_buffer *buffer, struct uroce_pd *pd, size_t bytes)
 {
 	void *memory;

@@ -70,8 +70,8 @@ void uroce_pd_leave(struct uroce_pd *pd)
 }
 
 /*
- * The application's pointer goes now; the PD itself when it has been destroyed and has no holder
- * any more.  What an import makes in it after another holder has destroyed it keeps it, too.
+ * Frees the application's object, and the PD if it has been destroyed and this was the last
+ * reference.  Objects that an import creates in a destroyed PD have references, too.
  */
 static void let_go(struct uroce_pd *held)
 {
@@ -110,7 +110,9 @@ int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
 		return EBUSY;
 	if (pd->extended)
 		return dealloc_parent_domain(pd);
-	/* Another holder has destroyed it: ibv_import_pd(3) leaves this one to be unimported. */
+	/*
+	 * Destroyed through another holder: ibv_import_pd(3) requires that this one be unimported.
+	 */
 	if (!uroce_import_destroy(&pd->importable))
 		return EINVAL;
 	uroce_object_remove(pd->base.context, UROCE_OBJECT_PD);
