@@ -153,15 +153,15 @@ bool abi_probe(struct uroce_abi *abi, abi_lookup lookup, void *library, const ch
 	memset(abi, 0, sizeof(*abi));
 	if (!layout) {
 		snprintf(error, error_bytes,
-			 "%s has a provider interface that uroce does not know: the uroce devices "
-			 "are left out; rdma-core %u to %u would do",
+			 "%s has an unsupported provider interface: there are no uroce devices; "
+			 "use rdma-core %u to %u",
 			 shown, layouts[0].first_release, layouts[LAYOUTS - 1].last_release);
 		return false;
 	}
 	if (release && (release < layout->first_release || release > layout->last_release)) {
 		snprintf(error, error_bytes,
-			 "%s is named release %u but looks like %u to %u: the uroce devices are "
-			 "left out; an unpatched rdma-core would do",
+			 "%s has the name of release %u but the symbols of %u to %u: there are no "
+			 "uroce devices; use an unpatched rdma-core",
 			 shown, release, layout->first_release, layout->last_release);
 		return false;
 	}
@@ -172,8 +172,8 @@ bool abi_probe(struct uroce_abi *abi, abi_lookup lookup, void *library, const ch
 		abi->qp_comp_mask += ABI_LOCK_GROWTH;
 	if (!find_functions(abi, lookup, library)) {
 		snprintf(error, error_bytes,
-			 "%s lacks functions of its provider interface: the uroce devices are left "
-			 "out; an unpatched rdma-core would do",
+			 "%s lacks functions of its provider interface: there are no uroce "
+			 "devices; use an unpatched rdma-core",
 			 shown);
 		return false;
 	}

@@ -74,15 +74,15 @@ static int read_traffic_class(struct uroce_settings *settings, char error[PROGRE
 
 	if (text && !parse_number(text, 0, 0, UINT8_MAX, &value)) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "UROCE_TOS=%.60s: has to be a traffic class from 0 to 255, such as 106 or "
+			 "UROCE_TOS=%.60s: must be a traffic class from 0 to 255, such as 106 or "
 			 "0x6a",
 			 text);
 		return -EINVAL;
 	}
 	if ((value & ECN_MARKED) == ECN_MARKED) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "UROCE_TOS=%.60s: its last two bits are 11, the mark that routers set "
-			 "where there is congestion; 10 asks for marks, as in %u",
+			 "UROCE_TOS=%.60s: the ECN bits (last two) are 11, which only routers "
+			 "set on congestion; 10 enables ECN, as in %u",
 			 text, value - 1);
 		return -EINVAL;
 	}
@@ -99,7 +99,7 @@ static int read_workers(struct uroce_settings *settings, char error[PROGRESS_ERR
 	    parse_number(text, 10, 1, PROGRESS_WORKERS, &settings->workers))
 		return 0;
 	snprintf(error, PROGRESS_ERROR_TEXT,
-		 "UROCE_WORKERS=%.60s: has to be a number from 1 to %d, or cq", text,
+		 "UROCE_WORKERS=%.60s: must be a number from 1 to %d, or cq", text,
 		 PROGRESS_WORKERS);
 	return -EINVAL;
 }
@@ -131,39 +131,37 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	struct uroce_settings read = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
 
 	if (credits && !parse_switch(credits, &credits_shown)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_CREDITS=%.60s: has to be on or off",
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_CREDITS=%.60s: must be on or off",
 			 credits);
 		return -EINVAL;
 	}
 	if (buffer && !parse_number(buffer, 10, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX,
 				    &read.receive_buffer)) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "UROCE_RECEIVE_BUFFER=%.60s: has to be a number of bytes from %d to %d",
+			 "UROCE_RECEIVE_BUFFER=%.60s: must be a number of bytes from %d to %d",
 			 buffer, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX);
 		return -EINVAL;
 	}
 	if (memory && !parse_switch(memory, &read.shared_memory)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_SHM=%.60s: has to be on or off",
-			 memory);
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_SHM=%.60s: must be on or off", memory);
 		return -EINVAL;
 	}
 	if (loopback && !parse_switch(loopback, &loopback_shown) &&
 	    !parse_loopback(loopback, loopback_gid)) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "UROCE_LOOPBACK=%.60s: has to be on, off or an address of 127.0.0.0/8",
+			 "UROCE_LOOPBACK=%.60s: must be on, off or an address of 127.0.0.0/8",
 			 loopback);
 		return -EINVAL;
 	}
 	if (log && !uroce_log_parse(log, &level)) {
-		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "UROCE_LOG=%.60s: has to be off, error or debug", log);
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_LOG=%.60s: must be off, error or debug",
+			 log);
 		return -EINVAL;
 	}
 	if (read_traffic_class(&read, error) || read_workers(&read, error))
 		return -EINVAL;
 	if (early && !parse_switch(early, &early_kept)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_EARLY=%.60s: has to be on or off",
-			 early);
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_EARLY=%.60s: must be on or off", early);
 		return -EINVAL;
 	}
 	read.early_dropped = !early_kept;

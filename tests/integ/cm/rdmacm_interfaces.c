@@ -159,7 +159,7 @@ static void an_interface_has_many_addresses(void **state)
 static void an_interface_has_too_many_addresses(void **state)
 {
 	static const char line[] = "uroce: mnA has more than 256 addresses: 44 of them have no "
-				   "GID, cannot be bound to and are not listened at\n";
+				   "GID and cannot be bound to or listened on\n";
 	char written[1024] = "";
 
 	(void)state;

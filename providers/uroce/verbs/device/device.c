@@ -104,9 +104,10 @@ static bool has_contexts(const struct uroce_device *device)
 static void tell_left_out(struct uroce_device *device, unsigned int left_out)
 {
 	if (left_out && !device->says_left_out)
-		uroce_complain("%s has more than %u addresses: %u of them have no GID, cannot be "
-			       "bound to and are not listened at",
-			       device->netdev.name, UROCE_GID_TABLE, left_out);
+		uroce_complain(
+			"%s has more than %u addresses: %u of them have no GID and cannot be "
+			"bound to or listened on",
+			device->netdev.name, UROCE_GID_TABLE, left_out);
 	device->says_left_out = left_out;
 }
 
@@ -223,8 +224,9 @@ int uroce_list_devices(struct ibv_device ***list, unsigned int *count)
 	pthread_mutex_lock(&devices_lock);
 	error = refresh();
 	if (error) {
-		uroce_complain("the network interfaces cannot be read: %s; no devices without them",
-			       strerror(error));
+		uroce_complain(
+			"cannot read the network interfaces, so there are no uroce devices: %s",
+			strerror(error));
 		goto unlock;
 	}
 	for (device = devices; device; device = device->next)

@@ -67,7 +67,7 @@ void uroce_stat_get(struct progress *progress)
 	error = progress_watch(progress, link_visitors_fd(link), client_waits, link);
 	watching = !error;
 	if (error)
-		uroce_complain("uroce-stat will not see this process: %s", strerror(-error));
+		uroce_complain("uroce-stat cannot show this process: %s", strerror(-error));
 unlock:
 	pthread_mutex_unlock(&stat_lock);
 }

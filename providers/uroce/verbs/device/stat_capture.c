@@ -60,7 +60,7 @@ static void start(const char *options, int file)
 	int result = capture_config_parse_options(&config, options, error);
 
 	if (!result && config.files) {
-		snprintf(error, sizeof(error), "ring= is for UROCE_CAPTURE alone");
+		snprintf(error, sizeof(error), "ring= is only supported in UROCE_CAPTURE");
 		result = -EINVAL;
 	}
 	if (result) {
@@ -131,7 +131,7 @@ void stat_capture_asked(struct progress *progress, int client)
 
 	if (busy || asker.fd >= 0) {
 		answer(client, UROCE_ABI_CAPTURE_READY, -EBUSY,
-		       "another uroce-stat captures it already", NULL);
+		       "another uroce-stat is already capturing this process", NULL);
 		close(client);
 	} else {
 		if (progress_watch(progress, client, asker_speaks, progress)) {

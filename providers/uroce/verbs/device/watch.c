@@ -51,14 +51,14 @@ void uroce_watch_get(struct progress *progress)
 	error = netdev_watch_open(&watch);
 	if (error) {
 		watch = NULL;
-		uroce_complain("changes of interfaces are not reported: %s", strerror(-error));
+		uroce_complain("no notification of interface changes: %s", strerror(-error));
 		goto unlock;
 	}
 	error = progress_watch(progress, netdev_watch_fd(watch), interfaces_changed, watch);
 	if (error) {
 		netdev_watch_close(watch);
 		watch = NULL;
-		uroce_complain("changes of interfaces are not reported: %s", strerror(-error));
+		uroce_complain("no notification of interface changes: %s", strerror(-error));
 	}
 unlock:
 	pthread_mutex_unlock(&watch_lock);
