@@ -88,7 +88,7 @@ static unsigned int old_qp_comp_mask(unsigned int release)
  * Returns the release from a name such as libibverbs.so.1.14.44.0 (44), or 0 if it has another
  * form.
  */
-static unsigned int release_of(const char *file_name)
+static unsigned int parse_release(const char *file_name)
 {
 	const char *base = file_name ? strrchr(file_name, '/') : NULL;
 	unsigned int major, minor, release;
@@ -148,7 +148,7 @@ bool abi_probe(struct uroce_abi *abi, abi_lookup lookup, void *library, const ch
 {
 	const char *shown = file_name ? file_name : "libibverbs";
 	const struct abi_layout *layout = find_layout(lookup, library);
-	unsigned int release = release_of(file_name);
+	unsigned int release = parse_release(file_name);
 
 	memset(abi, 0, sizeof(*abi));
 	if (!layout) {

@@ -7,7 +7,7 @@
 
 /* One lock for the process, because imported contexts share objects.  Innermost lock. */
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct uroce_belonging *lists[BELONGING_KINDS];
+static struct uroce_belonging *object_lists[BELONGING_KINDS];
 
 bool uroce_together(struct ibv_context *one, struct ibv_context *other)
 {
@@ -52,11 +52,11 @@ void uroce_belongings_enter(struct uroce_belonging *belonging, enum belonging_ki
 	belonging->context = context;
 	belonging->end = end;
 	pthread_mutex_lock(&lists_lock);
-	belonging->next = lists[kind];
-	belonging->link = &lists[kind];
+	belonging->next = object_lists[kind];
+	belonging->link = &object_lists[kind];
 	if (belonging->next)
 		belonging->next->link = &belonging->next;
-	lists[kind] = belonging;
+	object_lists[kind] = belonging;
 	pthread_mutex_unlock(&lists_lock);
 }
 
@@ -77,12 +77,12 @@ void uroce_belongings_leave(struct uroce_belonging *belonging)
 	pthread_mutex_unlock(&lists_lock);
 }
 
-static struct uroce_belonging *take(enum belonging_kind kind, struct uroce_context *context)
+static struct uroce_belonging *take_object(enum belonging_kind kind, struct uroce_context *context)
 {
 	struct uroce_belonging *belonging;
 
 	pthread_mutex_lock(&lists_lock);
-	belonging = lists[kind];
+	belonging = object_lists[kind];
 	while (belonging &&
 	       !uroce_together(&belonging->context->base.context, &context->base.context))
 		belonging = belonging->next;
@@ -98,7 +98,7 @@ void uroce_belongings_end(struct uroce_context *context)
 		struct uroce_belonging *belonging;
 
 		/* Without lists_lock, because end() waits for progress cycles and callbacks. */
-		while ((belonging = take(kind, context)))
+		while ((belonging = take_object(kind, context)))
 			belonging->end(belonging);
 	}
 }
@@ -117,7 +117,7 @@ void uroce_belongings_fork_child(void)
 {
 	/* The objects belong to the parent, which ends them. */
 	for (int i = 0; i < BELONGING_KINDS; i++)
-		while (lists[i])
-			unlink_belonging(lists[i]);
+		while (object_lists[i])
+			unlink_belonging(object_lists[i]);
 	pthread_mutex_unlock(&lists_lock);
 }

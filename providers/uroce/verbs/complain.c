@@ -26,7 +26,7 @@ bool uroce_log_parse(const char *text, enum uroce_log *level)
 	return false;
 }
 
-static enum uroce_log level_now(void)
+static enum uroce_log current_level(void)
 {
 	enum uroce_log level = UROCE_LOG_ERROR;
 	const char *text = getenv("UROCE_LOG");
@@ -37,12 +37,12 @@ static enum uroce_log level_now(void)
 	return level;
 }
 
-static void say(enum uroce_log level, const char *format, va_list args)
+static void print_message(enum uroce_log level, const char *format, va_list args)
 {
 	int saved = errno;
 	char line[1024];
 
-	if (level > level_now())
+	if (level > current_level())
 		return;
 	vsnprintf(line, sizeof(line), format, args);
 	errno = saved;
@@ -54,7 +54,7 @@ void uroce_complain(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(UROCE_LOG_ERROR, format, args);
+	print_message(UROCE_LOG_ERROR, format, args);
 	va_end(args);
 }
 
@@ -63,6 +63,6 @@ void uroce_debug(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(UROCE_LOG_DEBUG, format, args);
+	print_message(UROCE_LOG_DEBUG, format, args);
 	va_end(args);
 }

@@ -29,7 +29,7 @@ static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c)
 }
 
 /* Levenshtein distance: number of characters to insert, remove or replace; ignores case. */
-static uint32_t distance(const char *from, size_t from_length, const char *to)
+static uint32_t edit_distance(const char *from, size_t from_length, const char *to)
 {
 	size_t to_length = strlen(to);
 	uint32_t row[NAME_BYTES + 1];
@@ -52,7 +52,7 @@ static uint32_t distance(const char *from, size_t from_length, const char *to)
 }
 
 /* Maximum distance at which a name is taken for a misspelt setting. */
-static uint32_t tolerance(const char *setting)
+static uint32_t max_edit_distance(const char *setting)
 {
 	uint32_t quarter = (uint32_t)(strlen(setting) - strlen(PREFIX)) / 4;
 
@@ -60,17 +60,17 @@ static uint32_t tolerance(const char *setting)
 }
 
 /* Returns the setting that name probably means, or NULL if there is none or name is correct. */
-static const char *meant_by(const char *name, size_t length)
+static const char *find_meant_setting(const char *name, size_t length)
 {
 	uint32_t best = UINT32_MAX;
 	const char *meant = NULL;
 
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		uint32_t found = distance(name, length, settings[i]);
+		uint32_t found = edit_distance(name, length, settings[i]);
 
 		if (strlen(settings[i]) == length && !memcmp(settings[i], name, length))
 			return NULL;
-		if (found < best && found <= tolerance(settings[i])) {
+		if (found < best && found <= max_edit_distance(settings[i])) {
 			best = found;
 			meant = settings[i];
 		}
@@ -79,7 +79,7 @@ static const char *meant_by(const char *name, size_t length)
 }
 
 /* Other variables with the prefix may belong to the user's scripts and are not reported. */
-static void check(void)
+static void check_environment(void)
 {
 	for (char **entry = environ; entry && *entry; entry++) {
 		size_t length = strcspn(*entry, "=");
@@ -87,7 +87,7 @@ static void check(void)
 
 		if (length > NAME_BYTES || strncasecmp(*entry, PREFIX, strlen(PREFIX)))
 			continue;
-		meant = meant_by(*entry, length);
+		meant = find_meant_setting(*entry, length);
 		if (meant)
 			uroce_complain("unknown environment variable %.*s; did you mean %s?",
 				       (int)length, *entry, meant);
@@ -98,5 +98,5 @@ void uroce_environment_check(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, check);
+	pthread_once(&once, check_environment);
 }

@@ -5,7 +5,7 @@
 
 #include "uroce.h"
 
-static const unsigned int most[UROCE_OBJECTS] = {
+static const unsigned int max_objects[UROCE_OBJECTS] = {
 	[UROCE_OBJECT_PD] = UROCE_MAX_PD, [UROCE_OBJECT_MR] = UROCE_MAX_MR,
 	[UROCE_OBJECT_MW] = UROCE_MAX_MW, [UROCE_OBJECT_AH] = UROCE_MAX_AH,
 	[UROCE_OBJECT_CQ] = UROCE_MAX_CQ, [UROCE_OBJECT_SRQ] = UROCE_MAX_SRQ,
@@ -19,7 +19,7 @@ int uroce_object_add(struct ibv_context *public, enum uroce_object kind)
 	if (!public)
 		return 0;
 	context = to_uroce_context(public);
-	if (atomic_fetch_add(&context->device->objects[kind], 1) >= most[kind]) {
+	if (atomic_fetch_add(&context->device->objects[kind], 1) >= max_objects[kind]) {
 		atomic_fetch_sub(&context->device->objects[kind], 1);
 		return ENOMEM;
 	}
@@ -29,7 +29,7 @@ int uroce_object_add(struct ibv_context *public, enum uroce_object kind)
 }
 
 /* Returns false if the objects of context no longer count. */
-static bool take_one_off(struct uroce_context *context, enum uroce_object kind)
+static bool uncount_object(struct uroce_context *context, enum uroce_object kind)
 {
 	unsigned int count = atomic_load(&context->objects[kind]);
 
@@ -47,14 +47,14 @@ void uroce_object_remove(struct ibv_context *public, enum uroce_object kind)
 	if (!public)
 		return;
 	context = to_uroce_context(public);
-	if (take_one_off(context, kind))
+	if (uncount_object(context, kind))
 		atomic_fetch_sub(&context->device->objects[kind], 1);
 	uroce_context_release(public);
 }
 
 void uroce_object_move(struct ibv_context *from, struct ibv_context *to, enum uroce_object kind)
 {
-	if (take_one_off(to_uroce_context(from), kind))
+	if (uncount_object(to_uroce_context(from), kind))
 		atomic_fetch_add(&to_uroce_context(to)->objects[kind], 1);
 	uroce_context_hold(to);
 	uroce_context_release(from);

@@ -124,8 +124,8 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	const char *memory = getenv("UROCE_SHM");
 	const char *log = getenv("UROCE_LOG");
 	const char *loopback = getenv("UROCE_LOOPBACK");
-	const char *early = getenv("UROCE_EARLY");
-	bool credits_shown = true, early_kept = true, loopback_shown;
+	const char *ooo = getenv("UROCE_EARLY");
+	bool credits_shown = true, ooo_buffered = true, loopback_shown;
 	uint8_t loopback_gid[16];
 	enum uroce_log level;
 	struct uroce_settings read = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
@@ -160,11 +160,11 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	}
 	if (read_traffic_class(&read, error) || read_workers(&read, error))
 		return -EINVAL;
-	if (early && !parse_switch(early, &early_kept)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_EARLY=%.60s: must be on or off", early);
+	if (ooo && !parse_switch(ooo, &ooo_buffered)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_EARLY=%.60s: must be on or off", ooo);
 		return -EINVAL;
 	}
-	read.early_dropped = !early_kept;
+	read.ooo_dropped = !ooo_buffered;
 	read.credits_hidden = !credits_shown;
 	*settings = read;
 	return 0;

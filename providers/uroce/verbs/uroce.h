@@ -74,15 +74,15 @@ struct uroce_device {
 	atomic_size_t dm_used;		    /* bytes of device memory that are allocated */
 	atomic_uint objects[UROCE_OBJECTS]; /* object_count.h */
 	/* The next two under the devices lock (device.h). */
-	bool present; /* the interface is up and has an address: listed */
+	bool is_listed; /* the interface is up and has an address */
 	struct uroce_device *next;
 	pthread_mutex_t port_lock;
 	/* Written with the devices lock and port_lock held, read with either. */
 	struct netdev netdev; /* as last read */
 	bool exists;	      /* false: the interface no longer exists */
 	struct uroce_gid_table gids;
-	bool says_left_out; /* addresses without a GID have been reported; under the devices lock */
-	uint64_t retired[ENG_COUNTER_COUNT]; /* counters of destroyed QPs; under port_lock */
+	bool left_out_reported; /* addresses without a GID; under the devices lock */
+	uint64_t destroyed_qp_counters[ENG_COUNTER_COUNT]; /* under port_lock */
 };
 
 struct uroce_cq;
@@ -118,8 +118,8 @@ struct uroce_comp_channel {
 	/*
 	 * CQs with events that do not fit in the pipe; under lock, but the flag is read without it.
 	 */
-	struct uroce_unwritten *first_unwritten, **last_unwritten;
-	atomic_bool behind;
+	struct uroce_unwritten *first_pending, **last_pending;
+	atomic_bool has_pending;
 };
 
 /* Events of a CQ that could not be written; under the lock of its channel, zeroed by its owner. */

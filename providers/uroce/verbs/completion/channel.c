@@ -44,7 +44,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context)
 		return NULL;
 	}
 	channel->base.context = context;
-	channel->last_unwritten = &channel->first_unwritten;
+	channel->last_pending = &channel->first_pending;
 	pthread_mutex_init(&channel->lock, NULL);
 	uroce_context_hold(context);
 	return &channel->base;
@@ -102,21 +102,21 @@ static void add_pending(struct uroce_comp_channel *channel, struct uroce_unwritt
 	if (pending->count++)
 		return;
 	pending->next = NULL;
-	*channel->last_unwritten = pending;
-	channel->last_unwritten = &pending->next;
+	*channel->last_pending = pending;
+	channel->last_pending = &pending->next;
 }
 
 static void remove_pending(struct uroce_comp_channel *channel, struct uroce_unwritten *pending)
 {
-	struct uroce_unwritten **from = &channel->first_unwritten;
+	struct uroce_unwritten **from = &channel->first_pending;
 
 	if (!pending->count)
 		return;
 	while (*from != pending)
 		from = &(*from)->next;
 	*from = pending->next;
-	if (channel->last_unwritten == &pending->next)
-		channel->last_unwritten = from;
+	if (channel->last_pending == &pending->next)
+		channel->last_pending = from;
 	pending->count = 0;
 }
 
@@ -125,7 +125,7 @@ static void write_pending(struct uroce_comp_channel *channel)
 {
 	struct uroce_unwritten *first;
 
-	while ((first = channel->first_unwritten)) {
+	while ((first = channel->first_pending)) {
 		if (!write_event(channel, cq_of_pending(first)))
 			return;
 		if (first->count > 1)
@@ -133,20 +133,20 @@ static void write_pending(struct uroce_comp_channel *channel)
 		else
 			remove_pending(channel, first);
 	}
-	atomic_store(&channel->behind, false);
+	atomic_store(&channel->has_pending, false);
 }
 
 static void send_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
 	/* Pending events go first; otherwise later ones would starve them. */
-	if (channel->first_unwritten || !write_event(channel, cq)) {
+	if (channel->first_pending || !write_event(channel, cq)) {
 		add_pending(channel, &cq->pending_events);
 		/*
 		 * Set the flag for readers, then try again.  If the pipe is still full, an unread
 		 * event in it will be read later, and its reader sees the flag.
 		 */
-		atomic_store(&channel->behind, true);
+		atomic_store(&channel->has_pending, true);
 		write_pending(channel);
 	}
 	pthread_mutex_unlock(&channel->lock);
@@ -154,7 +154,7 @@ static void send_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 
 void uroce_channel_read(struct uroce_comp_channel *channel)
 {
-	if (!atomic_load(&channel->behind))
+	if (!atomic_load(&channel->has_pending))
 		return;
 	pthread_mutex_lock(&channel->lock);
 	write_pending(channel);

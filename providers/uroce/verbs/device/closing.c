@@ -10,12 +10,12 @@ static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
 /*
  * Closed contexts whose file another context has open, linked by next_closed; under closing_lock.
  */
-static struct uroce_context *closed;
+static struct uroce_context *closed_contexts;
 
 /* Drops the references to progress of all closed contexts that share the file of context. */
-static void put_all(struct uroce_context *context)
+static void put_progress_of_file(struct uroce_context *context)
 {
-	struct uroce_context **from = &closed;
+	struct uroce_context **from = &closed_contexts;
 
 	while (*from) {
 		struct uroce_context *other = *from;
@@ -38,20 +38,20 @@ void uroce_context_close(struct uroce_context *context)
 	pthread_mutex_lock(&closing_lock);
 	/* Referenced until the last context of the file is closed. */
 	uroce_context_hold(&context->base.context);
-	context->next_closed = closed;
-	closed = context;
+	context->next_closed = closed_contexts;
+	closed_contexts = context;
 	if (!context->file || !uroce_devices_of_file(context->file_system, context->file)) {
 		uroce_belongings_end(context);
-		put_all(context);
+		put_progress_of_file(context);
 	}
 	pthread_mutex_unlock(&closing_lock);
 }
 
 void uroce_closing_forked(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	static const pthread_mutex_t initial_lock = PTHREAD_MUTEX_INITIALIZER;
 
-	closing_lock = fresh;
+	closing_lock = initial_lock;
 	/* The objects belong to the parent, which ends them. */
-	closed = NULL;
+	closed_contexts = NULL;
 }

@@ -31,7 +31,7 @@ static const struct progress_hooks hooks = {
  * it must be a real descriptor that identifies its file.  All system calls of libibverbs on it must
  * fail as if there were no descriptor (EBADF), which O_PATH provides.
  */
-static int inert_descriptor(void)
+static int open_cmd_fd(void)
 {
 	char path[32];
 	int memory = memfd_create("uroce", MFD_CLOEXEC);
@@ -48,11 +48,11 @@ static int inert_descriptor(void)
 }
 
 /* import_fd is the cmd_fd of an import, or -1. */
-static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
+static struct uroce_context *alloc_raw_context(struct ibv_device *device, int import_fd)
 {
 	size_t offset =
 		offsetof(struct uroce_context, base.context) - uroce_abi.layout->context_offset;
-	int cmd_fd = import_fd >= 0 ? import_fd : inert_descriptor();
+	int cmd_fd = import_fd >= 0 ? import_fd : open_cmd_fd();
 	struct uroce_context *context;
 	struct stat status;
 
@@ -85,7 +85,7 @@ static int start_capture(char text[PROGRESS_ERROR_TEXT])
 }
 
 /* As with an adapter, what was received is acknowledged even if the process exits. */
-static void acknowledge_at_exit(void)
+static void register_exit_handler(void)
 {
 	/* If it fails the process runs without this. */
 	(void)atexit(progress_leave);
@@ -101,7 +101,7 @@ static int get_progress(struct progress **progress, struct uroce_settings *setti
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int error;
 
-	pthread_once(&once, acknowledge_at_exit);
+	pthread_once(&once, register_exit_handler);
 	uroce_environment_check();
 	error = uroce_settings_read(settings, text);
 	if (!error)
@@ -158,7 +158,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		errno = -error;
 		return NULL;
 	}
-	context = allocate(device, private_data ? *(const int *)private_data : -1);
+	context = alloc_raw_context(device, private_data ? *(const int *)private_data : -1);
 	if (!context) {
 		error = errno;
 		goto put_progress;

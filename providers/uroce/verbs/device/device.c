@@ -101,14 +101,14 @@ static bool has_contexts(const struct uroce_device *device)
 }
 
 /* Reports it once, and again if it recurs after all addresses had GIDs. */
-static void tell_left_out(struct uroce_device *device, unsigned int left_out)
+static void report_left_out(struct uroce_device *device, unsigned int left_out)
 {
-	if (left_out && !device->says_left_out)
+	if (left_out && !device->left_out_reported)
 		uroce_complain(
 			"%s has more than %u addresses: %u of them have no GID and cannot be "
 			"bound to or listened on",
 			device->netdev.name, UROCE_GID_TABLE, left_out);
-	device->says_left_out = left_out;
+	device->left_out_reported = left_out;
 }
 
 /* netdev is NULL if the interface no longer exists.  Caller holds devices_lock. */
@@ -132,8 +132,8 @@ static void update_device(struct uroce_device *device, const struct netdev *netd
 	device->exists = netdev;
 	pthread_mutex_unlock(&device->port_lock);
 
-	device->present = is_up && netdev->address_count > 0;
-	tell_left_out(device, netdev ? netdev->left_out : 0);
+	device->is_listed = is_up && netdev->address_count > 0;
+	report_left_out(device, netdev ? netdev->left_out : 0);
 	if (gids_changed)
 		raise_event(device, IBV_EVENT_GID_CHANGE, UROCE_PORT);
 	if (is_up != was_up)
@@ -142,7 +142,7 @@ static void update_device(struct uroce_device *device, const struct netdev *netd
 		raise_event(device, IBV_EVENT_DEVICE_FATAL, 0);
 }
 
-static int by_loopback_and_index(const void *left, const void *right)
+static int compare_netdevs(const void *left, const void *right)
 {
 	const struct netdev *a = left, *b = right;
 
@@ -155,7 +155,7 @@ static int by_loopback_and_index(const void *left, const void *right)
  * Applies UROCE_LOOPBACK to the loopback interface, on which all of 127.0.0.0/8 is usable in any
  * case.  If the setting names an address, it is stored in gid.
  */
-static void choose_loopback(struct netdev *netdev, uint8_t gid[1][16])
+static void apply_loopback_setting(struct netdev *netdev, uint8_t gid[1][16])
 {
 	if (!netdev->loopback || !uroce_settings_loopback_address(gid[0]))
 		return;
@@ -175,7 +175,7 @@ static const struct netdev *find_netdev(const struct netdev *list, unsigned int 
 }
 
 /* Caller holds devices_lock. */
-static int refresh(void)
+static int refresh_devices(void)
 {
 	struct uroce_device *device;
 	struct netdev *list = NULL;
@@ -187,9 +187,9 @@ static int refresh(void)
 		return -error;
 	/* Programs use the first device of the list by default, so the loopback device is last. */
 	if (count)
-		qsort(list, count, sizeof(*list), by_loopback_and_index);
+		qsort(list, count, sizeof(*list), compare_netdevs);
 	for (i = 0; i < count; i++)
-		choose_loopback(&list[i], chosen);
+		apply_loopback_setting(&list[i], chosen);
 	for (device = devices; device; device = device->next) {
 		if (device->exists)
 			update_device(device, find_netdev(list, count, device->netdev.index));
@@ -210,7 +210,7 @@ int uroce_devices_refresh(void)
 	int error;
 
 	pthread_mutex_lock(&devices_lock);
-	error = refresh();
+	error = refresh_devices();
 	pthread_mutex_unlock(&devices_lock);
 	return error;
 }
@@ -222,7 +222,7 @@ int uroce_list_devices(struct ibv_device ***list, unsigned int *count)
 	int error;
 
 	pthread_mutex_lock(&devices_lock);
-	error = refresh();
+	error = refresh_devices();
 	if (error) {
 		uroce_complain(
 			"cannot read the network interfaces, so there are no uroce devices: %s",
@@ -239,7 +239,7 @@ int uroce_list_devices(struct ibv_device ***list, unsigned int *count)
 	n = 0;
 	for (loopback = 0; loopback <= uroce_settings_loopback(); loopback++) {
 		for (device = devices; device; device = device->next) {
-			if (!device->present || device->netdev.loopback != loopback)
+			if (!device->is_listed || device->netdev.loopback != loopback)
 				continue;
 			atomic_fetch_add(&device->base.refcount, 1);
 			(*list)[n++] = &device->base.device;
@@ -296,7 +296,7 @@ bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg),
 
 	pthread_mutex_lock(&devices_lock);
 	device = devices;
-	while (device && !(device->present && matches(device, arg)))
+	while (device && !(device->is_listed && matches(device, arg)))
 		device = device->next;
 	pthread_mutex_unlock(&devices_lock);
 	return device;

@@ -28,7 +28,7 @@
  */
 static const struct {
 	void (*prepare)(void), (*parent)(void), (*child)(void);
-} parts[] = {
+} fork_handlers[] = {
 	{ uroce_watch_fork_prepare, uroce_watch_fork_parent, uroce_watch_fork_child },
 	{ uroce_stat_fork_prepare, uroce_stat_fork_parent, uroce_stat_fork_child },
 	{ uroce_overrun_fork_prepare, uroce_overrun_fork_parent, uroce_overrun_fork_child },
@@ -43,41 +43,41 @@ static const struct {
 };
 
 enum {
-	PARTS = sizeof(parts) / sizeof(parts[0]),
+	FORK_HANDLERS = sizeof(fork_handlers) / sizeof(fork_handlers[0]),
 };
 
-static void before(void)
+static void prepare_fork(void)
 {
-	for (int i = 0; i < PARTS; i++)
-		parts[i].prepare();
+	for (int i = 0; i < FORK_HANDLERS; i++)
+		fork_handlers[i].prepare();
 }
 
-static void in_parent(void)
+static void finish_fork_in_parent(void)
 {
-	for (int i = PARTS; i-- > 0;)
-		parts[i].parent();
+	for (int i = FORK_HANDLERS; i-- > 0;)
+		fork_handlers[i].parent();
 }
 
-static void in_child(void)
+static void finish_fork_in_child(void)
 {
 	uroce_generation++;
-	for (int i = PARTS; i-- > 0;)
-		parts[i].child();
+	for (int i = FORK_HANDLERS; i-- > 0;)
+		fork_handlers[i].child();
 	uroce_closing_forked();
 	uroce_channel_forked();
 	uroce_ud_forked();
 	uroce_mcast_forked();
 }
 
-static int watch_error;
+static int install_error;
 
 /* Runs before any lock or descriptor exists. */
-__attribute__((constructor)) static void watch(void)
+__attribute__((constructor)) static void install_fork_handlers(void)
 {
-	watch_error = pthread_atfork(before, in_parent, in_child);
+	install_error = pthread_atfork(prepare_fork, finish_fork_in_parent, finish_fork_in_child);
 }
 
 int uroce_watch_forks(void)
 {
-	return watch_error;
+	return install_error;
 }

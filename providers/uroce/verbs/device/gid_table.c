@@ -10,8 +10,8 @@ static const union ibv_gid empty;
  * Returns the index of gid, or count if it is not among the gids.  Starts at the likely index,
  * because a GID table and the addresses of its interface have nearly the same order.
  */
-static unsigned int find_near(const void *gids, unsigned int count, const void *gid,
-			      unsigned int start)
+static unsigned int find_gid(const void *gids, unsigned int count, const void *gid,
+			     unsigned int start)
 {
 	const union ibv_gid *list = gids;
 
@@ -26,18 +26,18 @@ static unsigned int find_near(const void *gids, unsigned int count, const void *
 
 unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const union ibv_gid *gid)
 {
-	return find_near(table->gid, table->places, gid, 0);
+	return find_gid(table->gid, table->places, gid, 0);
 }
 
 /* Clears the entries whose addresses have been removed; returns true if there were any. */
-static bool drop_gone(struct uroce_gid_table *table, const struct netdev *netdev)
+static bool clear_removed_addresses(struct uroce_gid_table *table, const struct netdev *netdev)
 {
 	unsigned int count = netdev ? netdev->address_count : 0;
 	bool changed = false;
 
 	for (unsigned int i = 0; i < table->places; i++) {
 		if (!memcmp(&table->gid[i], &empty, sizeof(empty)) ||
-		    find_near(netdev ? netdev->address : NULL, count, &table->gid[i], i) < count)
+		    find_gid(netdev ? netdev->address : NULL, count, &table->gid[i], i) < count)
 			continue;
 		table->gid[i] = empty;
 		changed = true;
@@ -45,7 +45,7 @@ static bool drop_gone(struct uroce_gid_table *table, const struct netdev *netdev
 	return changed;
 }
 
-static void set(struct uroce_gid_table *table, unsigned int place, const uint8_t gid[16])
+static void set_gid(struct uroce_gid_table *table, unsigned int place, const uint8_t gid[16])
 {
 	memcpy(&table->gid[place], gid, sizeof(*table->gid));
 	if (table->places <= place)
@@ -53,25 +53,25 @@ static void set(struct uroce_gid_table *table, unsigned int place, const uint8_t
 }
 
 /* Adds new addresses in free entries; returns true if there were any. */
-static bool add_new(struct uroce_gid_table *table, const struct netdev *netdev)
+static bool add_new_addresses(struct uroce_gid_table *table, const struct netdev *netdev)
 {
 	bool changed = false;
 
 	for (unsigned int i = 0; i < netdev->address_count; i++) {
-		unsigned int place = find_near(table->gid, table->places, netdev->address[i], i);
+		unsigned int place = find_gid(table->gid, table->places, netdev->address[i], i);
 
 		if (place < table->places)
 			continue;
-		place = find_near(table->gid, table->places, &empty, 0);
+		place = find_gid(table->gid, table->places, &empty, 0);
 		if (place == UROCE_GID_TABLE)
 			break;
-		set(table, place, netdev->address[i]);
+		set_gid(table, place, netdev->address[i]);
 		changed = true;
 	}
 	return changed;
 }
 
-static bool write_anew(struct uroce_gid_table *table, const struct netdev *netdev)
+static bool replace_table(struct uroce_gid_table *table, const struct netdev *netdev)
 {
 	unsigned int count = netdev ? netdev->address_count : 0;
 	bool changed = table->places != count ||
@@ -89,9 +89,9 @@ bool uroce_gid_table_update(struct uroce_gid_table *table, const struct netdev *
 	bool changed;
 
 	if (!keep_places)
-		return write_anew(table, netdev);
-	changed = drop_gone(table, netdev);
+		return replace_table(table, netdev);
+	changed = clear_removed_addresses(table, netdev);
 	while (table->places && !memcmp(&table->gid[table->places - 1], &empty, sizeof(empty)))
 		table->places--;
-	return (netdev && add_new(table, netdev)) || changed;
+	return (netdev && add_new_addresses(table, netdev)) || changed;
 }

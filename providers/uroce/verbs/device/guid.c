@@ -17,7 +17,7 @@
 #define FNV64_OFFSET UINT64_C(0xcbf29ce484222325)
 #define FNV64_PRIME UINT64_C(0x100000001b3)
 
-static uint64_t hash(uint64_t state, const void *bytes, size_t count)
+static uint64_t hash_bytes(uint64_t state, const void *bytes, size_t count)
 {
 	const uint8_t *byte = bytes;
 	size_t i;
@@ -28,7 +28,7 @@ static uint64_t hash(uint64_t state, const void *bytes, size_t count)
 }
 
 /* The upper bits of FNV differ little between names that differ in one letter, so mix them. */
-static uint64_t finish(uint64_t state)
+static uint64_t mix_hash(uint64_t state)
 {
 	state ^= state >> 32;
 	state *= UINT64_C(0xd6e8feb86659fd93);
@@ -47,13 +47,13 @@ static uint64_t hash_host(uint64_t state)
 		count = fread(text, 1, sizeof(text), file);
 		fclose(file);
 	}
-	state = hash(state, text, count);
+	state = hash_bytes(state, text, count);
 	memset(text, 0, sizeof(text));
 	if (count == 0 && gethostname(text, sizeof(text) - 1) == 0)
-		state = hash(state, text, strlen(text));
+		state = hash_bytes(state, text, strlen(text));
 	/* Containers on a host may share its machine-id, but not the network namespace. */
 	if (stat("/proc/self/ns/net", &net) == 0)
-		state = hash(state, &net.st_ino, sizeof(net.st_ino));
+		state = hash_bytes(state, &net.st_ino, sizeof(net.st_ino));
 	return state;
 }
 
@@ -61,7 +61,7 @@ uint64_t uroce_local_guid(const struct netdev *netdev)
 {
 	uint64_t guid;
 
-	guid = finish(hash(hash_host(FNV64_OFFSET), netdev->name, strlen(netdev->name)));
+	guid = mix_hash(hash_bytes(hash_host(FNV64_OFFSET), netdev->name, strlen(netdev->name)));
 	guid &= ~(GUID_LOCAL_BIT | GUID_GROUP_BIT);
 	return guid ? guid : 1;
 }

@@ -74,16 +74,16 @@ static struct ibv_qp_ex *qp_to_qp_ex(struct ibv_qp *qp)
 	return ours->has_ex ? &ours->qp_ex : NULL;
 }
 
-static const struct uroce_channels *served_channels;
+static const struct uroce_channels *registered_channels;
 
 void uroce_serve_channels(const struct uroce_channels *channels)
 {
-	served_channels = channels;
+	registered_channels = channels;
 }
 
-static const struct uroce_channels *channels(void)
+static const struct uroce_channels *get_channels(void)
 {
-	return served_channels;
+	return registered_channels;
 }
 
 static const struct uroce_way_in this_copy = {
@@ -100,7 +100,7 @@ static const struct uroce_way_in this_copy = {
 	.destroy_comp_channel = destroy_comp_channel,
 	.qp_to_qp_ex = qp_to_qp_ex,
 	.import_device = uroce_import_device,
-	.channels = channels,
+	.channels = get_channels,
 };
 
 /*
@@ -143,7 +143,7 @@ __attribute__((constructor)) static void register_copy(void)
 }
 
 /* The first copy may be of another release; then this copy does nothing. */
-static bool serves(void)
+static bool is_first_copy_compatible(void)
 {
 	return uroce_first_copy->version == UROCE_WAY_IN_VERSION;
 }
@@ -156,7 +156,7 @@ EXPORT struct ibv_device **urocedv_get_device_list(int *num_devices)
 
 	if (num_devices)
 		*num_devices = 0;
-	if (!serves() || !uroce_first_copy->load(NULL)) {
+	if (!is_first_copy_compatible() || !uroce_first_copy->load(NULL)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -172,7 +172,7 @@ EXPORT struct ibv_device **urocedv_get_device_list(int *num_devices)
 
 EXPORT bool urocedv_is_supported(struct ibv_device *device)
 {
-	return serves() && uroce_first_copy->owns_device(device);
+	return is_first_copy_compatible() && uroce_first_copy->owns_device(device);
 }
 
 EXPORT __be64 urocedv_get_device_guid(struct ibv_device *device)

@@ -45,7 +45,7 @@ static const struct rate rates[] = {
 #define UNKNOWN_MBPS 10000
 #define LOOPBACK_MBPS 40000
 
-static uint32_t mbps_of(const struct netdev *netdev)
+static uint32_t netdev_mbps(const struct netdev *netdev)
 {
 	if (netdev->speed_mbps)
 		return netdev->speed_mbps;
@@ -53,9 +53,9 @@ static uint32_t mbps_of(const struct netdev *netdev)
 }
 
 /* Returns the fastest rate that does not exceed the link's, or else the slowest. */
-static const struct rate *rate_of(const struct netdev *netdev)
+static const struct rate *netdev_rate(const struct netdev *netdev)
 {
-	uint32_t mbps = mbps_of(netdev);
+	uint32_t mbps = netdev_mbps(netdev);
 	size_t i = sizeof(rates) / sizeof(rates[0]) - 1;
 
 	while (i > 0 && rates[i].mbps > mbps)
@@ -177,7 +177,7 @@ static bool fill_port(struct ibv_port_attr *attr, struct uroce_device *device)
 {
 	struct netdev netdev;
 	bool exists = uroce_device_netdev(device, &netdev);
-	const struct rate *rate = rate_of(&netdev);
+	const struct rate *rate = netdev_rate(&netdev);
 	bool up = exists && netdev.up;
 
 	attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -237,7 +237,7 @@ int uroce_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t 
 	if (port != UROCE_PORT)
 		return EINVAL;
 	uroce_device_netdev(to_uroce_context(context)->device, &netdev);
-	*speed = mbps_of(&netdev) / 100;
+	*speed = netdev_mbps(&netdev) / 100;
 	return 0;
 }
 

@@ -14,25 +14,26 @@
 #include "verbs/device.h"
 
 /* Address space for some thousand devices; it takes no memory until it is used. */
-#define ROOM (64u << 20)
+#define DEVICE_MEMORY_BYTES (64u << 20)
 
-static char *room;
-static size_t used;
+static char *device_memory;
+static size_t device_memory_used;
 
 void *uroce_device_room(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) / page * page;
 	char *place;
 
-	if (!room) {
-		room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			    0);
-		if (room == MAP_FAILED)
-			room = NULL;
+	if (!device_memory) {
+		device_memory = mmap(NULL, DEVICE_MEMORY_BYTES, PROT_NONE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (device_memory == MAP_FAILED)
+			device_memory = NULL;
 	}
-	place = room + used;
-	if (!room || size > ROOM - used || mprotect(place, size, PROT_READ | PROT_WRITE))
+	place = device_memory + device_memory_used;
+	if (!device_memory || size > DEVICE_MEMORY_BYTES - device_memory_used ||
+	    mprotect(place, size, PROT_READ | PROT_WRITE))
 		return calloc(1, bytes);
-	used += size;
+	device_memory_used += size;
 	return place;
 }

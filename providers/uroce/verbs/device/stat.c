@@ -13,10 +13,10 @@
 #include "verbs/uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned int users;
+static unsigned int stat_users;
 /* Under stat_lock. */
 static bool watching;
-static struct progress *served;
+static struct progress *served_progress;
 
 /* Sends one message with the descriptor of the snapshot; dropped if the client does not read it. */
 static void send_snapshot(int client, int file, uint64_t bytes)
@@ -30,23 +30,23 @@ static void send_snapshot(int client, int file, uint64_t bytes)
 }
 
 /* Runs in the progress thread, without locks.  Serves one client; others wait. */
-static void client_waits(void *arg)
+static void serve_client(void *arg)
 {
-	struct uroce_abi_header question;
+	struct uroce_abi_header request;
 	uint64_t bytes;
 	size_t length;
-	int client = link_next_visitor(arg, &question, sizeof(question), &length), file;
+	int client = link_next_visitor(arg, &request, sizeof(request), &length), file;
 
 	if (client < 0)
 		return;
-	if (length != sizeof(question) || question.version != UROCE_ABI_VERSION)
-		question.message = 0;
-	if (question.message == UROCE_ABI_CAPTURE_REQUEST) {
-		stat_capture_asked(served, client);
+	if (length != sizeof(request) || request.version != UROCE_ABI_VERSION)
+		request.message = 0;
+	if (request.message == UROCE_ABI_CAPTURE_REQUEST) {
+		stat_capture_asked(served_progress, client);
 		return;
 	}
-	if (question.message == UROCE_ABI_STAT_REQUEST) {
-		file = uroce_stat_snapshot(served, &bytes);
+	if (request.message == UROCE_ABI_STAT_REQUEST) {
+		file = uroce_stat_snapshot(served_progress, &bytes);
 		if (file >= 0) {
 			send_snapshot(client, file, bytes);
 			close(file);
@@ -61,10 +61,10 @@ void uroce_stat_get(struct progress *progress)
 	int error;
 
 	pthread_mutex_lock(&stat_lock);
-	if (users++ > 0)
+	if (stat_users++ > 0)
 		goto unlock;
-	served = progress;
-	error = progress_watch(progress, link_visitors_fd(link), client_waits, link);
+	served_progress = progress;
+	error = progress_watch(progress, link_visitors_fd(link), serve_client, link);
 	watching = !error;
 	if (error)
 		uroce_complain("uroce-stat cannot show this process: %s", strerror(-error));
@@ -75,7 +75,7 @@ unlock:
 void uroce_stat_put(struct progress *progress)
 {
 	pthread_mutex_lock(&stat_lock);
-	if (--users == 0 && watching) {
+	if (--stat_users == 0 && watching) {
 		progress_unwatch(progress, link_visitors_fd(progress_link(progress)));
 		watching = false;
 		stat_capture_end(progress);
@@ -97,6 +97,6 @@ void uroce_stat_fork_child(void)
 {
 	stat_capture_forked();
 	watching = false;
-	users = 0;
+	stat_users = 0;
 	pthread_mutex_unlock(&stat_lock);
 }

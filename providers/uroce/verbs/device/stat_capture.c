@@ -15,7 +15,7 @@
 #include "progress/aside.h"
 #include "verbs/complain.h"
 
-static void end_aside(void);
+static void end_capture(void);
 
 /* The uroce-stat that captures, of which there is one at a time. */
 static struct {
@@ -23,12 +23,14 @@ static struct {
 	int fd; /* of the connection, or -1 */
 	bool watched;
 	bool capturing;
-	struct aside ending; /* stopping may block while the file is written */
-} asker = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .ending = ASIDE_INITIALIZER(end_aside) };
+	struct aside end_work; /* stopping may block while the file is written */
+} capture_client = { .lock = PTHREAD_MUTEX_INITIALIZER,
+		     .fd = -1,
+		     .end_work = ASIDE_INITIALIZER(end_capture) };
 
 /* text describes the error, or is NULL. */
-static void answer(int fd, enum uroce_abi_message kind, int error, const char *text,
-		   const struct capture_counts *counts)
+static void send_reply(int fd, enum uroce_abi_message kind, int error, const char *text,
+		       const struct capture_counts *counts)
 {
 	struct uroce_abi_capture reply = {
 		.header = { .message = kind, .version = UROCE_ABI_VERSION },
@@ -53,7 +55,7 @@ static bool is_start(const struct uroce_abi_capture *message, ssize_t bytes)
 }
 
 /* Caller holds the lock.  Takes ownership of file. */
-static void start(const char *options, int file)
+static void start_capture(const char *options, int file)
 {
 	char error[CAPTURE_ERROR_TEXT] = "";
 	struct capture_config config;
@@ -70,104 +72,105 @@ static void start(const char *options, int file)
 		config.complain = uroce_complain;
 		result = capture_start(&config, file, error);
 	}
-	asker.capturing = !result;
-	answer(asker.fd, UROCE_ABI_CAPTURE_REPLY, result, error, NULL);
+	capture_client.capturing = !result;
+	send_reply(capture_client.fd, UROCE_ABI_CAPTURE_REPLY, result, error, NULL);
 }
 
 /* Runs in the progress thread: the client sends the file, has disconnected, or ends the capture. */
-static void asker_speaks(void *arg)
+static void handle_client_message(void *arg)
 {
 	struct uroce_abi_capture message;
 	ssize_t bytes;
 	int file;
 
-	pthread_mutex_lock(&asker.lock);
-	if (!asker.watched)
+	pthread_mutex_lock(&capture_client.lock);
+	if (!capture_client.watched)
 		goto unlock;
-	bytes = link_receive_with_fd(asker.fd, &message, sizeof(message), MSG_DONTWAIT, &file);
+	bytes = link_receive_with_fd(capture_client.fd, &message, sizeof(message), MSG_DONTWAIT,
+				     &file);
 	if (bytes == -EAGAIN)
 		goto unlock;
-	if (is_start(&message, bytes) && file >= 0 && !asker.capturing) {
-		start(message.text, file);
+	if (is_start(&message, bytes) && file >= 0 && !capture_client.capturing) {
+		start_capture(message.text, file);
 		goto unlock;
 	}
 	if (file >= 0)
 		close(file);
-	progress_unwatch(arg, asker.fd);
-	asker.watched = false;
-	aside_want(&asker.ending);
+	progress_unwatch(arg, capture_client.fd);
+	capture_client.watched = false;
+	aside_want(&capture_client.end_work);
 unlock:
-	pthread_mutex_unlock(&asker.lock);
+	pthread_mutex_unlock(&capture_client.lock);
 }
 
 /* Caller holds the lock; the connection is no longer watched. */
-static void end(void)
+static void end_capture_locked(void)
 {
 	struct capture_counts counts = { 0 };
 
-	if (asker.fd < 0)
+	if (capture_client.fd < 0)
 		return;
-	if (asker.capturing) {
+	if (capture_client.capturing) {
 		capture_stop(&counts);
-		answer(asker.fd, UROCE_ABI_CAPTURE_REPLY, 0, NULL, &counts);
+		send_reply(capture_client.fd, UROCE_ABI_CAPTURE_REPLY, 0, NULL, &counts);
 	}
-	close(asker.fd);
-	asker.fd = -1;
-	asker.watched = false;
-	asker.capturing = false;
+	close(capture_client.fd);
+	capture_client.fd = -1;
+	capture_client.watched = false;
+	capture_client.capturing = false;
 }
 
-static void end_aside(void)
+static void end_capture(void)
 {
-	pthread_mutex_lock(&asker.lock);
-	end();
-	pthread_mutex_unlock(&asker.lock);
+	pthread_mutex_lock(&capture_client.lock);
+	end_capture_locked();
+	pthread_mutex_unlock(&capture_client.lock);
 }
 
 void stat_capture_asked(struct progress *progress, int client)
 {
 	/* A thread that waits for a file has the lock: the capture of that client has not ended. */
-	bool busy = pthread_mutex_trylock(&asker.lock) != 0;
+	bool busy = pthread_mutex_trylock(&capture_client.lock) != 0;
 
-	if (busy || asker.fd >= 0) {
-		answer(client, UROCE_ABI_CAPTURE_READY, -EBUSY,
-		       "another uroce-stat is already capturing this process", NULL);
+	if (busy || capture_client.fd >= 0) {
+		send_reply(client, UROCE_ABI_CAPTURE_READY, -EBUSY,
+			   "another uroce-stat is already capturing this process", NULL);
 		close(client);
 	} else {
-		if (progress_watch(progress, client, asker_speaks, progress)) {
+		if (progress_watch(progress, client, handle_client_message, progress)) {
 			close(client);
 		} else {
-			asker.fd = client;
-			asker.watched = true;
-			answer(client, UROCE_ABI_CAPTURE_READY, 0, NULL, NULL);
+			capture_client.fd = client;
+			capture_client.watched = true;
+			send_reply(client, UROCE_ABI_CAPTURE_READY, 0, NULL, NULL);
 		}
 	}
 	if (!busy)
-		pthread_mutex_unlock(&asker.lock);
+		pthread_mutex_unlock(&capture_client.lock);
 }
 
 void stat_capture_end(struct progress *progress)
 {
 	int fd;
 
-	pthread_mutex_lock(&asker.lock);
-	fd = asker.watched ? asker.fd : -1;
-	asker.watched = false;
-	pthread_mutex_unlock(&asker.lock);
+	pthread_mutex_lock(&capture_client.lock);
+	fd = capture_client.watched ? capture_client.fd : -1;
+	capture_client.watched = false;
+	pthread_mutex_unlock(&capture_client.lock);
 	/* A callback that is running sees that watched is false. */
 	if (fd >= 0)
 		progress_unwatch(progress, fd);
-	aside_finish(&asker.ending);
-	end_aside();
+	aside_finish(&capture_client.end_work);
+	end_capture();
 }
 
 void stat_capture_forked(void)
 {
-	pthread_mutex_init(&asker.lock, NULL);
-	aside_forked(&asker.ending);
-	if (asker.fd >= 0)
-		close(asker.fd);
-	asker.fd = -1;
-	asker.watched = false;
-	asker.capturing = false;
+	pthread_mutex_init(&capture_client.lock, NULL);
+	aside_forked(&capture_client.end_work);
+	if (capture_client.fd >= 0)
+		close(capture_client.fd);
+	capture_client.fd = -1;
+	capture_client.watched = false;
+	capture_client.capturing = false;
 }

@@ -21,7 +21,7 @@ struct writer {
 };
 
 /* Appends zeroed bytes; returns NULL without memory. */
-static void *append(struct writer *writer, size_t bytes)
+static void *append_bytes(struct writer *writer, size_t bytes)
 {
 	uint8_t *place;
 
@@ -44,7 +44,7 @@ static void *append(struct writer *writer, size_t bytes)
 
 static void *append_record(struct writer *writer, enum uroce_abi_record_kind kind, size_t bytes)
 {
-	struct uroce_abi_record *record = append(writer, bytes);
+	struct uroce_abi_record *record = append_bytes(writer, bytes);
 
 	if (record) {
 		record->kind = kind;
@@ -53,11 +53,11 @@ static void *append_record(struct writer *writer, enum uroce_abi_record_kind kin
 	return record;
 }
 
-static void (*extension)(void *writer);
+static void (*write_extension)(void *writer);
 
 void uroce_stat_extend(void (*more)(void *writer))
 {
-	extension = more;
+	write_extension = more;
 }
 
 void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes)
@@ -65,7 +65,7 @@ void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes)
 	return append_record(writer, (enum uroce_abi_record_kind)kind, bytes);
 }
 
-static void copy_text(char *to, size_t size, const char *from)
+static void copy_string(char *to, size_t size, const char *from)
 {
 	snprintf(to, size, "%s", from);
 }
@@ -79,8 +79,8 @@ static void write_process(struct writer *writer, struct progress *progress)
 		return;
 	process->pid = (uint32_t)getpid();
 	process->slot = link_slot(progress_link(progress));
-	copy_text(process->command, sizeof(process->command), program_invocation_short_name);
-	copy_text(process->version, sizeof(process->version), UROCE_VERSION);
+	copy_string(process->command, sizeof(process->command), program_invocation_short_name);
+	copy_string(process->version, sizeof(process->version), UROCE_VERSION);
 }
 
 static const char *qp_counter_name(unsigned int counter)
@@ -101,7 +101,8 @@ static void write_names(struct writer *writer, enum uroce_abi_record_kind kind, 
 	char *names = (char *)(record + 1);
 
 	for (unsigned int i = 0; record && i < count; i++)
-		copy_text(names + (size_t)i * UROCE_ABI_NAME_BYTES, UROCE_ABI_NAME_BYTES, name(i));
+		copy_string(names + (size_t)i * UROCE_ABI_NAME_BYTES, UROCE_ABI_NAME_BYTES,
+			    name(i));
 }
 
 static void write_port_values(struct writer *writer)
@@ -142,14 +143,15 @@ static void write_workers(struct writer *writer)
 
 static void write_device(struct uroce_device *device, unsigned int open, void *arg)
 {
-	struct uroce_abi_stat_device *record = append_record(
-		arg, UROCE_ABI_RECORD_DEVICE, sizeof(*record) + sizeof(device->retired));
+	struct uroce_abi_stat_device *record =
+		append_record(arg, UROCE_ABI_RECORD_DEVICE,
+			      sizeof(*record) + sizeof(device->destroyed_qp_counters));
 
 	if (!record)
 		return;
-	copy_text(record->name, sizeof(record->name), device->base.device.name);
+	copy_string(record->name, sizeof(record->name), device->base.device.name);
 	pthread_mutex_lock(&device->port_lock);
-	copy_text(record->netdev, sizeof(record->netdev), device->netdev.name);
+	copy_string(record->netdev, sizeof(record->netdev), device->netdev.name);
 	record->contexts = open;
 	record->port_state = device->exists && device->netdev.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	record->active_mtu = 128u << uroce_active_mtu(device->netdev.mtu);
@@ -157,73 +159,73 @@ static void write_device(struct uroce_device *device, unsigned int open, void *a
 		record->gid_count += device->gids.gid[i].global.interface_id != 0;
 	memcpy(record->gid, device->gids.gid[0].raw, sizeof(record->gid));
 	record->counters = ENG_COUNTER_COUNT;
-	memcpy(record + 1, device->retired, sizeof(device->retired));
+	memcpy(record + 1, device->destroyed_qp_counters, sizeof(device->destroyed_qp_counters));
 	pthread_mutex_unlock(&device->port_lock);
 }
 
 void uroce_qp_retire(const struct uroce_qp *qp)
 {
 	struct uroce_device *device = qp->context->device;
-	struct eng_qp_info view;
+	struct eng_qp_info info;
 
-	eng_qp_query(qp->progress.engine, &view);
+	eng_qp_query(qp->progress.engine, &info);
 	pthread_mutex_lock(&device->port_lock);
 	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
-		device->retired[i] += view.counters[i];
+		device->destroyed_qp_counters[i] += info.counters[i];
 	pthread_mutex_unlock(&device->port_lock);
 }
 
-static void fill_numbers(struct uroce_abi_stat_qp *record, const struct eng_qp_info *view)
+static void fill_qp_fields(struct uroce_abi_stat_qp *record, const struct eng_qp_info *info)
 {
-	record->qpn = view->qpn;
-	record->dest_qpn = view->dest_qpn;
-	record->mtu = view->mtu;
-	record->next_psn = view->next_psn;
-	record->unacked_psn = view->unacked_psn;
-	record->expected_psn = view->expected_psn;
-	record->ssn = view->ssn;
-	record->sent_ssn = view->sent_ssn;
-	record->msn = view->msn;
-	record->lsn = view->lsn;
-	record->unlimited = view->unlimited;
-	record->credits_heard = view->credits_heard ? view->credits_last_heard : UINT32_MAX;
-	record->credits_advertised = view->credits_advertised;
-	record->credits_now = view->credits_now;
-	record->sq_used = view->sq_used;
-	record->rq_used = view->rq_used;
-	record->outstanding_reads = view->outstanding_reads;
-	record->in_flight = view->in_flight;
-	record->cwnd = view->cwnd;
-	record->retries_left = view->retries_left;
-	record->rnr_retries_left = view->rnr_retries_left;
+	record->qpn = info->qpn;
+	record->dest_qpn = info->dest_qpn;
+	record->mtu = info->mtu;
+	record->next_psn = info->next_psn;
+	record->unacked_psn = info->unacked_psn;
+	record->expected_psn = info->expected_psn;
+	record->ssn = info->ssn;
+	record->sent_ssn = info->sent_ssn;
+	record->msn = info->msn;
+	record->lsn = info->lsn;
+	record->unlimited = info->unlimited;
+	record->credits_heard = info->credits_heard ? info->credits_last_heard : UINT32_MAX;
+	record->credits_advertised = info->credits_advertised;
+	record->credits_now = info->credits_now;
+	record->sq_used = info->sq_used;
+	record->rq_used = info->rq_used;
+	record->outstanding_reads = info->outstanding_reads;
+	record->in_flight = info->in_flight;
+	record->cwnd = info->cwnd;
+	record->retries_left = info->retries_left;
+	record->rnr_retries_left = info->rnr_retries_left;
 }
 
 static void write_qp(struct progress_qp *progress_qp, void *arg)
 {
 	const struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
 	const struct eng_attr *attr;
-	struct eng_qp_info view;
+	struct eng_qp_info info;
 	struct uroce_abi_stat_qp *record;
 
-	record = append_record(arg, UROCE_ABI_RECORD_QP, sizeof(*record) + sizeof(view.counters));
+	record = append_record(arg, UROCE_ABI_RECORD_QP, sizeof(*record) + sizeof(info.counters));
 	if (!record)
 		return;
-	eng_qp_query(progress_qp->engine, &view);
+	eng_qp_query(progress_qp->engine, &info);
 	attr = eng_qp_attr(progress_qp->engine);
-	copy_text(record->device, sizeof(record->device), qp->context->device->base.device.name);
-	copy_text(record->type, sizeof(record->type), eng_qp_type_name(view.type));
-	copy_text(record->state, sizeof(record->state), eng_qp_state_name(view.state));
-	copy_text(record->waiting, sizeof(record->waiting), eng_tx_name(view.waiting));
+	copy_string(record->device, sizeof(record->device), qp->context->device->base.device.name);
+	copy_string(record->type, sizeof(record->type), eng_qp_type_name(info.type));
+	copy_string(record->state, sizeof(record->state), eng_qp_state_name(info.state));
+	copy_string(record->waiting, sizeof(record->waiting), eng_tx_name(info.waiting));
 	memcpy(record->sgid, attr->path.wire.src, sizeof(record->sgid));
 	memcpy(record->dgid, attr->path.wire.dst, sizeof(record->dgid));
 	record->src_port = attr->path.wire.src_port;
-	fill_numbers(record, &view);
+	fill_qp_fields(record, &info);
 	record->shared_memory = progress_qp->transport == LINK_SHARED_MEMORY;
 	record->counters = ENG_COUNTER_COUNT;
-	memcpy(record + 1, view.counters, sizeof(view.counters));
+	memcpy(record + 1, info.counters, sizeof(info.counters));
 }
 
-static int to_memory_file(const struct writer *writer)
+static int write_memfd(const struct writer *writer)
 {
 	int error, file = memfd_create("uroce-stat", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	size_t done = 0;
@@ -259,9 +261,9 @@ int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes)
 	write_names(&writer, UROCE_ABI_RECORD_QP_NAMES, ENG_COUNTER_COUNT, qp_counter_name);
 	uroce_devices_visit_open(write_device, &writer);
 	progress_each_qp(write_qp, &writer);
-	if (extension)
-		extension(&writer);
-	file = writer.failed ? -ENOMEM : to_memory_file(&writer);
+	if (write_extension)
+		write_extension(&writer);
+	file = writer.failed ? -ENOMEM : write_memfd(&writer);
 	*bytes = writer.used;
 	free(writer.bytes);
 	return file;

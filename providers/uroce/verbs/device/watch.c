@@ -8,13 +8,13 @@
 
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct netdev_watch *watch; /* changed under watch_lock */
-static unsigned int users;
+static unsigned int watch_users;
 
-static _Atomic(void (*)(void)) change_hook;
+static _Atomic(void (*)(void)) address_hook;
 
-static void addresses_changed(void)
+static void run_address_handlers(void)
 {
-	void (*hook)(void) = atomic_load(&change_hook);
+	void (*hook)(void) = atomic_load(&address_hook);
 
 	uroce_ud_addresses_changed();
 	if (hook)
@@ -22,22 +22,22 @@ static void addresses_changed(void)
 }
 
 /* Opening an address may take seconds, and must not delay the timers of the progress thread. */
-static struct aside hearing = ASIDE_INITIALIZER(addresses_changed);
+static struct aside address_work = ASIDE_INITIALIZER(run_address_handlers);
 
 void uroce_on_address_change(void (*hook)(void))
 {
-	atomic_store(&change_hook, hook);
+	atomic_store(&address_hook, hook);
 }
 
 /*
  * Runs in the progress thread.  Must not take watch_lock, which is held while waiting for its end.
  */
-static void interfaces_changed(void *arg)
+static void handle_netdev_events(void *arg)
 {
 	/* After a buffer overrun changes were lost and their number is unknown: refresh as well. */
 	if (netdev_watch_drain(arg) != 0) {
 		uroce_devices_refresh();
-		aside_want(&hearing);
+		aside_want(&address_work);
 	}
 }
 
@@ -46,7 +46,7 @@ void uroce_watch_get(struct progress *progress)
 	int error;
 
 	pthread_mutex_lock(&watch_lock);
-	if (users++ > 0 || watch)
+	if (watch_users++ > 0 || watch)
 		goto unlock;
 	error = netdev_watch_open(&watch);
 	if (error) {
@@ -54,7 +54,7 @@ void uroce_watch_get(struct progress *progress)
 		uroce_complain("no notification of interface changes: %s", strerror(-error));
 		goto unlock;
 	}
-	error = progress_watch(progress, netdev_watch_fd(watch), interfaces_changed, watch);
+	error = progress_watch(progress, netdev_watch_fd(watch), handle_netdev_events, watch);
 	if (error) {
 		netdev_watch_close(watch);
 		watch = NULL;
@@ -69,7 +69,7 @@ void uroce_watch_put(struct progress *progress)
 	bool ended;
 
 	pthread_mutex_lock(&watch_lock);
-	ended = --users == 0 && watch;
+	ended = --watch_users == 0 && watch;
 	if (ended) {
 		progress_unwatch(progress, netdev_watch_fd(watch));
 		netdev_watch_close(watch);
@@ -81,7 +81,7 @@ void uroce_watch_put(struct progress *progress)
 	 * uroce_watch_get(), which waits for watch_lock.
 	 */
 	if (ended)
-		aside_finish(&hearing);
+		aside_finish(&address_work);
 }
 
 void uroce_watch_fork_prepare(void)
@@ -102,7 +102,7 @@ void uroce_watch_fork_child(void)
 	if (watch)
 		netdev_watch_abandon(watch);
 	watch = NULL;
-	users = 0;
-	aside_forked(&hearing);
+	watch_users = 0;
+	aside_forked(&address_work);
 	pthread_mutex_unlock(&watch_lock);
 }

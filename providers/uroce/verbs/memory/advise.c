@@ -38,8 +38,8 @@ static int find_range(const struct uroce_pd *pd, const struct ibv_sge *sge, stru
 	return 0;
 }
 
-static int advise(const struct uroce_pd *pd, enum ibv_advise_mr_advice advice,
-		  const struct ibv_sge *sge)
+static int advise_range(const struct uroce_pd *pd, enum ibv_advise_mr_advice advice,
+			const struct ibv_sge *sge)
 {
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	struct range range;
@@ -72,6 +72,6 @@ int uroce_advise_mr(struct ibv_pd *ibv_pd, enum ibv_advise_mr_advice advice, uin
 	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !count || !list)
 		return EINVAL;
 	for (uint32_t i = 0; i < count && !error; i++)
-		error = advise(pd, advice, &list[i]);
+		error = advise_range(pd, advice, &list[i]);
 	return error;
 }

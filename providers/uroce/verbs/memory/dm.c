@@ -23,7 +23,7 @@ static int check_copy(const struct uroce_dm *dm, uint64_t offset, size_t length)
 	return offset > dm->length || length > dm->length - offset ? EFAULT : 0;
 }
 
-static int copy_in(struct ibv_dm *ibv_dm, uint64_t offset, const void *from, size_t length)
+static int copy_into_dm(struct ibv_dm *ibv_dm, uint64_t offset, const void *from, size_t length)
 {
 	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
 	int error = check_copy(dm, offset, length);
@@ -33,7 +33,7 @@ static int copy_in(struct ibv_dm *ibv_dm, uint64_t offset, const void *from, siz
 	return error;
 }
 
-static int copy_out(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t length)
+static int copy_out_of_dm(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t length)
 {
 	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
 	int error = check_copy(dm, offset, length);
@@ -45,16 +45,16 @@ static int copy_out(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t len
 
 static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
 {
-	return UROCE_ANSWER(copy_in(dm, offset, from, length));
+	return UROCE_ANSWER(copy_into_dm(dm, offset, from, length));
 }
 
 static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
 {
-	return UROCE_ANSWER(copy_out(to, dm, offset, length));
+	return UROCE_ANSWER(copy_out_of_dm(to, dm, offset, length));
 }
 
 /* Allocates from the device's total (rule U1). */
-static int take(struct uroce_device *device, size_t length)
+static int reserve_dm(struct uroce_device *device, size_t length)
 {
 	if (atomic_fetch_add(&device->dm_used, length) + length <= UROCE_MAX_DM)
 		return 0;
@@ -62,7 +62,7 @@ static int take(struct uroce_device *device, size_t length)
 	return ENOMEM;
 }
 
-static struct uroce_dm *allocate(const struct ibv_alloc_dm_attr *attr)
+static struct uroce_dm *alloc_dm_memory(const struct ibv_alloc_dm_attr *attr)
 {
 	size_t alignment = (size_t)1 << (attr->log_align_req > LOG_MIN_ALIGNMENT
 						 ? attr->log_align_req
@@ -92,13 +92,13 @@ struct ibv_dm *uroce_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 	    attr->log_align_req > LOG_MAX_ALIGNMENT)
 		error = EINVAL;
 	if (!error)
-		error = take(device, attr->length);
+		error = reserve_dm(device, attr->length);
 	if (error)
 		goto err;
-	dm = allocate(attr);
+	dm = alloc_dm_memory(attr);
 	error = ENOMEM;
 	if (!dm)
-		goto err_take;
+		goto err_unreserve;
 	dm->real = dm;
 	dm->device = device;
 	atomic_init(&dm->users, 0);
@@ -110,14 +110,14 @@ struct ibv_dm *uroce_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 	uroce_context_hold(context);
 	return &dm->base;
 
-err_take:
+err_unreserve:
 	atomic_fetch_sub(&device->dm_used, attr->length);
 err:
 	errno = error;
 	return NULL;
 }
 
-static struct uroce_dm *of_importable(struct uroce_importable *object)
+static struct uroce_dm *dm_of_importable(struct uroce_importable *object)
 {
 	return (struct uroce_dm *)((char *)object - offsetof(struct uroce_dm, importable));
 }
@@ -130,7 +130,7 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 
 	if (!import)
 		return NULL;
-	import->real = of_importable(object);
+	import->real = dm_of_importable(object);
 	import->base = import->real->base;
 	import->base.context = context;
 	return &import->base;
@@ -140,7 +140,7 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
  * Frees the application's object, and the memory if it has been freed and this was the last
  * reference.
  */
-static void let_go(struct uroce_dm *held)
+static void put_dm(struct uroce_dm *held)
 {
 	struct ibv_context *context = held->base.context;
 	struct uroce_dm *dm = held->real;
@@ -157,7 +157,7 @@ static void let_go(struct uroce_dm *held)
 
 void uroce_unimport_dm(struct ibv_dm *ibv_dm)
 {
-	let_go((struct uroce_dm *)ibv_dm);
+	put_dm((struct uroce_dm *)ibv_dm);
 }
 
 int uroce_free_dm(struct ibv_dm *ibv_dm)
@@ -171,7 +171,7 @@ int uroce_free_dm(struct ibv_dm *ibv_dm)
 	 */
 	if (!uroce_import_destroy(&dm->importable))
 		return EINVAL;
-	let_go((struct uroce_dm *)ibv_dm);
+	put_dm((struct uroce_dm *)ibv_dm);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include "verbs/uroce.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Hash table, by handle, of the objects that have not been destroyed. */
 #define BUCKETS 4096
 static struct uroce_importable *objects[BUCKETS];
@@ -24,7 +24,7 @@ void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 {
 	struct uroce_importable **bucket;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&objects_lock);
 	object->kind = kind;
 	object->handle = ++last_handle;
 	object->file = context ? context->file : 0;
@@ -36,15 +36,15 @@ void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 	if (object->next)
 		object->next->link = &object->next;
 	*bucket = object;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&objects_lock);
 }
 
-static struct uroce_importable *find(enum import_kind kind, const struct uroce_context *context,
-				     uint32_t handle)
+static struct uroce_importable *find_and_hold(enum import_kind kind,
+					      const struct uroce_context *context, uint32_t handle)
 {
 	struct uroce_importable *object;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&objects_lock);
 	for (object = *bucket_of(handle); object; object = object->next) {
 		if (object->kind == kind && object->handle == handle &&
 		    object->file == context->file)
@@ -52,7 +52,7 @@ static struct uroce_importable *find(enum import_kind kind, const struct uroce_c
 	}
 	if (object)
 		object->holders++;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&objects_lock);
 	return object;
 }
 
@@ -65,7 +65,7 @@ void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint
 		errno = ENOMEM;
 		return NULL;
 	}
-	*object = find(kind, to_uroce_context(context), handle);
+	*object = find_and_hold(kind, to_uroce_context(context), handle);
 	if (!*object) {
 		free(import);
 		errno = ENOENT;
@@ -76,7 +76,7 @@ void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint
 }
 
 /* Caller holds lock. */
-static void forget(struct uroce_importable *object)
+static void unlink_object(struct uroce_importable *object)
 {
 	object->destroyed = true;
 	*object->link = object->next;
@@ -88,11 +88,11 @@ bool uroce_import_destroy(struct uroce_importable *object)
 {
 	bool first;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&objects_lock);
 	first = !object->destroyed;
 	if (first)
-		forget(object);
-	pthread_mutex_unlock(&lock);
+		unlink_object(object);
+	pthread_mutex_unlock(&objects_lock);
 	return first;
 }
 
@@ -100,35 +100,35 @@ bool uroce_import_is_destroyed(struct uroce_importable *object)
 {
 	bool destroyed;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&objects_lock);
 	destroyed = object->destroyed;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&objects_lock);
 	return destroyed;
 }
 
 void uroce_import_hold(struct uroce_importable *object)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&objects_lock);
 	object->holders++;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&objects_lock);
 }
 
 bool uroce_import_put(struct uroce_importable *object)
 {
 	bool last;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&objects_lock);
 	last = --object->holders == 0 && object->destroyed;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&objects_lock);
 	return last;
 }
 
 void uroce_import_fork_prepare(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&objects_lock);
 }
 
 void uroce_import_fork_done(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&objects_lock);
 }

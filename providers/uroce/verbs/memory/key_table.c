@@ -17,7 +17,7 @@
  * removed, later entries of its probe sequence move up, so that a search can end at the first empty
  * slot.
  */
-struct slot {
+struct key_slot {
 	struct key_entry *entry; /* NULL: empty */
 	uint32_t name;		 /* constant part of the key */
 };
@@ -43,7 +43,7 @@ static struct {
 	pthread_mutex_t change_lock;
 	unsigned int readers;	       /* number of readers admitted, from 0 on */
 	pthread_rwlock_t windows_lock; /* protects bindings of windows: key_table.h */
-	struct slot *slots;
+	struct key_slot *slots;
 	uint32_t mask; /* number of slots - 1 */
 	uint32_t used;
 	uint64_t generation; /* incremented by removals and changes; invalidates all caches */
@@ -69,20 +69,20 @@ static struct reader_lock {
 };
 
 /* The visit of this thread holds the read side of windows_lock. */
-static _Thread_local bool using_windows;
+static _Thread_local bool visit_holds_windows_lock;
 
-static void use_windows(void)
+static void lock_windows_for_visit(void)
 {
-	if (!using_windows)
+	if (!visit_holds_windows_lock)
 		pthread_rwlock_rdlock(&table.windows_lock);
-	using_windows = true;
+	visit_holds_windows_lock = true;
 }
 
-static __attribute__((noinline)) void stop_using_windows(void)
+static __attribute__((noinline)) void unlock_windows_of_visit(void)
 {
-	if (using_windows)
+	if (visit_holds_windows_lock)
 		pthread_rwlock_unlock(&table.windows_lock);
-	using_windows = false;
+	visit_holds_windows_lock = false;
 }
 
 void key_table_enter(unsigned int reader)
@@ -92,8 +92,8 @@ void key_table_enter(unsigned int reader)
 
 void key_table_leave(unsigned int reader)
 {
-	if (__builtin_expect(using_windows, 0))
-		stop_using_windows();
+	if (__builtin_expect(visit_holds_windows_lock, 0))
+		unlock_windows_of_visit();
 	pthread_rwlock_unlock(&reader_locks[reader].lock);
 }
 
@@ -112,7 +112,7 @@ void key_table_admit(unsigned int reader)
  */
 void key_table_windows_begin(void)
 {
-	stop_using_windows();
+	unlock_windows_of_visit();
 	pthread_rwlock_wrlock(&table.windows_lock);
 }
 
@@ -147,19 +147,20 @@ void key_table_fork_parent(void)
 
 void key_table_fork_child(void)
 {
-	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+	static const pthread_rwlock_t initial_lock =
+		PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 	/* The readers that held a lock are threads of the parent. */
 	for (unsigned int i = 0; i < KEY_TABLE_READERS; i++)
-		reader_locks[i].lock = fresh;
-	table.windows_lock = fresh;
-	using_windows = false;
+		reader_locks[i].lock = initial_lock;
+	table.windows_lock = initial_lock;
+	visit_holds_windows_lock = false;
 	/* Parent and child must not allocate the same keys. */
 	table.seeded = false;
 	pthread_mutex_unlock(&table.change_lock);
 }
 
-static void seed(void)
+static void seed_secret(void)
 {
 	if (getrandom(table.secret, sizeof(table.secret), GRND_NONBLOCK) != sizeof(table.secret)) {
 		/* Early boot: the clock is better than nothing, and keys are unique in any case. */
@@ -183,7 +184,7 @@ static uint16_t scramble(uint16_t half, uint64_t secret)
 	return (uint16_t)(x >> 40);
 }
 
-static uint32_t permute(uint32_t number)
+static uint32_t permute_counter(uint32_t number)
 {
 	uint16_t left = (uint16_t)(number >> 16), right = (uint16_t)number;
 
@@ -196,24 +197,24 @@ static uint32_t permute(uint32_t number)
 	return (uint32_t)left << 16 | right;
 }
 
-static uint32_t name_of(uint32_t key)
+static uint32_t constant_part(uint32_t key)
 {
 	return key_is_of_window(key) ? key & ~WINDOW_TAG : key;
 }
 
 /* The constant parts of keys are random already, except for the byte that those of windows lack. */
-static uint32_t home_of(uint32_t name, uint32_t mask)
+static uint32_t home_slot(uint32_t name, uint32_t mask)
 {
 	return (name ^ name >> 8) & mask;
 }
 
 struct key_entry *key_table_find(uint32_t key)
 {
-	uint32_t name = name_of(key);
+	uint32_t name = constant_part(key);
 
 	if (!table.slots)
 		return NULL;
-	for (uint32_t i = home_of(name, table.mask); table.slots[i].entry;
+	for (uint32_t i = home_slot(name, table.mask); table.slots[i].entry;
 	     i = (i + 1) & table.mask) {
 		if (table.slots[i].name == name)
 			return table.slots[i].entry;
@@ -221,9 +222,9 @@ struct key_entry *key_table_find(uint32_t key)
 	return NULL;
 }
 
-static void put(struct slot *slots, uint32_t mask, struct key_entry *entry)
+static void insert_entry(struct key_slot *slots, uint32_t mask, struct key_entry *entry)
 {
-	uint32_t name = name_of(entry->key), i = home_of(name, mask);
+	uint32_t name = constant_part(entry->key), i = home_slot(name, mask);
 
 	while (slots[i].entry)
 		i = (i + 1) & mask;
@@ -231,7 +232,7 @@ static void put(struct slot *slots, uint32_t mask, struct key_entry *entry)
 	slots[i].name = name;
 }
 
-static int make_room(void)
+static int grow_table(void)
 {
 	uint32_t count = table.slots ? table.mask + 1 : 0;
 
@@ -239,13 +240,13 @@ static int make_room(void)
 		return 0;
 	count = count ? count * 2 : FIRST_SLOTS;
 
-	struct slot *slots = calloc(count, sizeof(*slots));
+	struct key_slot *slots = calloc(count, sizeof(*slots));
 
 	if (!slots)
 		return ENOMEM;
 	for (uint32_t i = 0; table.slots && i <= table.mask; i++) {
 		if (table.slots[i].entry)
-			put(slots, count - 1, table.slots[i].entry);
+			insert_entry(slots, count - 1, table.slots[i].entry);
 	}
 	free(table.slots);
 	table.slots = slots;
@@ -253,24 +254,25 @@ static int make_room(void)
 	return 0;
 }
 
-static bool is_free(uint32_t key)
+static bool is_free_key(uint32_t key)
 {
-	return key != KEY_NONE && name_of(key) != name_of(KEY_ALL_ONES) && !key_table_find(key);
+	return key != KEY_NONE && constant_part(key) != constant_part(KEY_ALL_ONES) &&
+	       !key_table_find(key);
 }
 
-static int add(struct key_entry *entry, bool window)
+static int add_entry(struct key_entry *entry, bool window)
 {
 	int error;
 
 	begin_change();
 	if (!table.seeded)
-		seed();
-	error = make_room();
+		seed_secret();
+	error = grow_table();
 	if (!error) {
 		do
-			entry->key = permute(table.counter++);
-		while (key_is_of_window(entry->key) != window || !is_free(entry->key));
-		put(table.slots, table.mask, entry);
+			entry->key = permute_counter(table.counter++);
+		while (key_is_of_window(entry->key) != window || !is_free_key(entry->key));
+		insert_entry(table.slots, table.mask, entry);
 		table.used++;
 	}
 	end_change();
@@ -279,18 +281,18 @@ static int add(struct key_entry *entry, bool window)
 
 int key_table_add(struct key_entry *entry)
 {
-	return add(entry, false);
+	return add_entry(entry, false);
 }
 
 int key_table_add_window(struct key_entry *entry)
 {
-	return add(entry, true);
+	return add_entry(entry, true);
 }
 
 /* Caller is between begin_change() and end_change(). */
-static void take_out(struct key_entry *entry)
+static void remove_entry(struct key_entry *entry)
 {
-	uint32_t hole = home_of(name_of(entry->key), table.mask);
+	uint32_t hole = home_slot(constant_part(entry->key), table.mask);
 
 	while (table.slots[hole].entry != entry) {
 		assert(table.slots[hole].entry);
@@ -298,7 +300,7 @@ static void take_out(struct key_entry *entry)
 	}
 	/* Move each following entry that a search would no longer find because of the hole. */
 	for (uint32_t i = (hole + 1) & table.mask; table.slots[i].entry; i = (i + 1) & table.mask) {
-		uint32_t home = home_of(table.slots[i].name, table.mask);
+		uint32_t home = home_slot(table.slots[i].name, table.mask);
 
 		if (((i - home) & table.mask) >= ((i - hole) & table.mask)) {
 			table.slots[hole] = table.slots[i];
@@ -318,14 +320,14 @@ int key_table_remove(struct key_entry *entry)
 	if (entry->windows) {
 		error = EBUSY;
 	} else {
-		take_out(entry);
+		remove_entry(entry);
 		key_table_unbind(entry);
 	}
 	end_change();
 	return error;
 }
 
-int key_table_change(struct key_entry *entry, const struct key_entry *meaning)
+int key_table_change(struct key_entry *entry, const struct key_entry *contents)
 {
 	uint32_t key = entry->key;
 	int error = 0;
@@ -334,7 +336,7 @@ int key_table_change(struct key_entry *entry, const struct key_entry *meaning)
 	if (entry->windows) {
 		error = EBUSY;
 	} else {
-		*entry = *meaning;
+		*entry = *contents;
 		entry->key = key;
 		entry->windows = 0;
 		table.generation++;
@@ -369,23 +371,23 @@ void key_table_unbind_user(const void *user)
 static uint8_t zeros[KEY_NO_MEMORY_BYTES], scratch[KEY_NO_MEMORY_BYTES];
 
 /* Slow path for memory that may be unmapped (ODP) or does not exist (null MR). */
-static __attribute__((noinline)) void *unpinned(const struct key_entry *entry, void *memory,
-						uint32_t length, uint32_t need)
+static __attribute__((noinline)) void *map_unpinned(const struct key_entry *entry, void *memory,
+						    uint32_t length, uint32_t needed_rights)
 {
 	const uint32_t writes = ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_ATOMIC;
 
 	if (entry->kind == KEY_NO_MEMORY)
-		return need & writes ? scratch : zeros;
-	return length && uroce_memory_check(memory, length, need & writes) ? NULL : memory;
+		return needed_rights & writes ? scratch : zeros;
+	return length && uroce_memory_check(memory, length, needed_rights & writes) ? NULL : memory;
 }
 
 /* Caches regions, but not windows, whose binding may change during a visit. */
-static struct key_entry *look_up(struct key_cache *cache, uint32_t key)
+static struct key_entry *lookup_entry(struct key_cache *cache, uint32_t key)
 {
 	struct key_entry *entry = key_table_find(key);
 
 	if (entry && key_is_of_window(key)) {
-		use_windows();
+		lock_windows_for_visit();
 		if (entry->key != key || (entry->user && entry->user != cache->user))
 			return NULL;
 	} else if (entry) {
@@ -396,29 +398,30 @@ static struct key_entry *look_up(struct key_cache *cache, uint32_t key)
 	return entry;
 }
 
-static inline void *memory_of(const struct key_entry *entry, const void *domain, uint64_t addr,
-			      uint32_t length, uint32_t need)
+static inline void *map_entry(const struct key_entry *entry, const void *domain, uint64_t addr,
+			      uint32_t length, uint32_t needed_rights)
 {
 	uint64_t offset = addr - entry->start;
 	void *memory;
 
-	if (entry->domain != domain || (entry->access & need) != need)
+	if (entry->domain != domain || (entry->access & needed_rights) != needed_rights)
 		return NULL;
 	/* Written so that no addr, which a peer may have sent, causes an overflow. */
 	if (offset > entry->length || length > entry->length - offset)
 		return NULL;
 	/* Integer arithmetic, because implicit regions start at address 0. */
 	memory = (void *)((uintptr_t)entry->memory + offset);
-	return entry->kind == KEY_PINNED ? memory : unpinned(entry, memory, length, need);
+	return entry->kind == KEY_PINNED ? memory
+					 : map_unpinned(entry, memory, length, needed_rights);
 }
 
-static __attribute__((noinline)) void *map_anew(struct key_cache *cache, const void *domain,
+static __attribute__((noinline)) void *map_slow(struct key_cache *cache, const void *domain,
 						uint32_t key, uint64_t addr, uint32_t length,
-						uint32_t need)
+						uint32_t needed_rights)
 {
-	const struct key_entry *entry = look_up(cache, key);
+	const struct key_entry *entry = lookup_entry(cache, key);
 
-	return entry ? memory_of(entry, domain, addr, length, need) : NULL;
+	return entry ? map_entry(entry, domain, addr, length, needed_rights) : NULL;
 }
 
 /*
@@ -426,11 +429,11 @@ static __attribute__((noinline)) void *map_anew(struct key_cache *cache, const v
  * no registers.
  */
 inline void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
-			   uint32_t length, uint32_t need)
+			   uint32_t length, uint32_t needed_rights)
 {
 	if (cache->key != key || cache->generation != table.generation)
-		return map_anew(cache, domain, key, addr, length, need);
-	return memory_of(cache->entry, domain, addr, length, need);
+		return map_slow(cache, domain, key, addr, length, needed_rights);
+	return map_entry(cache->entry, domain, addr, length, needed_rights);
 }
 
 size_t key_table_count(void)

@@ -81,18 +81,18 @@ int key_table_remove(struct key_entry *entry);
  * Replaces the contents of a region's entry atomically; the key stays.  Conditions and result as
  * for key_table_remove().
  */
-int key_table_change(struct key_entry *entry, const struct key_entry *meaning);
+int key_table_change(struct key_entry *entry, const struct key_entry *contents);
 
 /* Size of the memory that key_table_map() returns for KEY_NO_MEMORY; larger than a packet. */
 #define KEY_NO_MEMORY_BYTES 65536
 
 /*
  * Returns the memory of length bytes at addr of key, or NULL if there is no such key, the domain
- * differs, a right of need is missing, or the bytes are not all inside.  Called between
+ * differs, one of needed_rights is missing, or the bytes are not all inside.  Called between
  * key_table_enter() and key_table_leave(); the result is valid until then.
  */
 void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
-		    uint32_t length, uint32_t need);
+		    uint32_t length, uint32_t needed_rights);
 
 /*
  * Returns the region or window of key (ignoring the low byte of a window's key), or NULL.  Called

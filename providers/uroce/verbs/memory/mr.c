@@ -15,16 +15,16 @@ _Static_assert((int)ENG_LOCAL_WRITE == IBV_ACCESS_LOCAL_WRITE &&
 	       "the engine's rights are those of verbs");
 
 enum {
-	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
+	ACCESS_RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
 	/* Hints of the optional range (relaxed ordering) may be ignored, and are. */
-	ACCEPTED = RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE |
-		   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
+	ACCESS_FLAGS = ACCESS_RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE |
+		       IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
 };
 
 int uroce_mr_check_access(int access)
 {
-	if (access & ~ACCEPTED)
+	if (access & ~ACCESS_FLAGS)
 		return EINVAL;
 	/* ibv_reg_mr(3): remote write access requires local write access. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
@@ -56,19 +56,19 @@ static int check_range(const void *addr, uint64_t length, uint64_t iova, int acc
 	return uroce_memory_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 }
 
-static uint64_t start_of(uint64_t iova, int access)
+static uint64_t first_address(uint64_t iova, int access)
 {
 	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 }
 
-static enum key_memory kind_of(int access)
+static enum key_memory memory_type(int access)
 {
 	return access & IBV_ACCESS_ON_DEMAND ? KEY_ON_DEMAND : KEY_PINNED;
 }
 
-static uint32_t rights_of(int access)
+static uint32_t key_access(int access)
 {
-	return ((uint32_t)access & RIGHTS) | KEY_LOCAL;
+	return ((uint32_t)access & ACCESS_RIGHTS) | KEY_LOCAL;
 }
 
 struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *entry, int access,
@@ -86,7 +86,7 @@ struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *
 	mr->real = mr;
 	mr->pd = to_uroce_pd(ibv_pd);
 	mr->entry = *entry;
-	mr->entry.access = rights_of(access);
+	mr->entry.access = key_access(access);
 	mr->entry.domain = mr->pd->domain;
 	error = key_table_add(&mr->entry);
 	if (error)
@@ -101,8 +101,8 @@ struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *
 	mr->base.ibv_mr.handle = mr->importable.handle;
 	mr->base.ibv_mr.lkey = mr->entry.key;
 	mr->base.ibv_mr.rkey = mr->entry.key;
-	mr->holder = ibv_pd->context;
-	uroce_context_hold(mr->holder);
+	mr->owner_context = ibv_pd->context;
+	uroce_context_hold(mr->owner_context);
 	return mr;
 
 err_free:
@@ -118,10 +118,10 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64
 			    int access)
 {
 	struct key_entry entry = {
-		.start = start_of(hca_va, access),
+		.start = first_address(hca_va, access),
 		.length = length,
 		.memory = addr,
-		.kind = kind_of(access),
+		.kind = memory_type(access),
 	};
 	struct uroce_mr *mr;
 	int error = uroce_mr_check_access(access);
@@ -168,7 +168,7 @@ struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
 	return &mr->base.ibv_mr;
 }
 
-static struct uroce_mr *of_importable(struct uroce_importable *object)
+static struct uroce_mr *mr_of_importable(struct uroce_importable *object)
 {
 	return (struct uroce_mr *)((char *)object - offsetof(struct uroce_mr, importable));
 }
@@ -181,19 +181,19 @@ struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 	if (!import)
 		return NULL;
-	import->real = of_importable(object);
+	import->real = mr_of_importable(object);
 	/* addr is NULL: ibv_import_mr(3). */
 	import->base = import->real->base;
 	import->base.mr_type = ABI_MR_TYPE_IMPORTED_MR;
 	import->base.ibv_mr.context = pd->context;
 	import->base.ibv_mr.pd = pd;
 	import->base.ibv_mr.addr = NULL;
-	import->holder = pd->context;
+	import->owner_context = pd->context;
 	return &import->base.ibv_mr;
 }
 
 /* Makes a region inaccessible to peers and requests, and drops its references. */
-static int destroy(struct uroce_mr *mr)
+static int destroy_mr(struct uroce_mr *mr)
 {
 	int error = key_table_remove(&mr->entry);
 
@@ -202,7 +202,7 @@ static int destroy(struct uroce_mr *mr)
 	if (mr->dm)
 		uroce_dm_put(mr->dm);
 	uroce_pd_leave(mr->pd);
-	uroce_object_remove(mr->holder, UROCE_OBJECT_MR);
+	uroce_object_remove(mr->owner_context, UROCE_OBJECT_MR);
 	return 0;
 }
 
@@ -210,21 +210,21 @@ static int destroy(struct uroce_mr *mr)
  * Frees the application's object, and the storage of the region if it has been deregistered and
  * this was the last reference.
  */
-static void let_go(struct uroce_mr *held)
+static void put_mr(struct uroce_mr *held)
 {
-	struct ibv_context *holder = held->holder;
+	struct ibv_context *owner_context = held->owner_context;
 	struct uroce_mr *mr = held->real;
 
 	if (held != mr)
 		free(held);
 	if (uroce_import_put(&mr->importable))
 		free(mr);
-	uroce_context_release(holder);
+	uroce_context_release(owner_context);
 }
 
 void uroce_unimport_mr(struct ibv_mr *ibv_mr)
 {
-	let_go((struct uroce_mr *)ibv_mr);
+	put_mr((struct uroce_mr *)ibv_mr);
 }
 
 int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
@@ -232,13 +232,13 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 {
 	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
 	int new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : mr->base.access;
-	struct key_entry meaning = {
-		.access = rights_of(new_access),
+	struct key_entry new_entry = {
+		.access = key_access(new_access),
 		.start = mr->entry.start,
 		.length = mr->entry.length,
 		.memory = mr->entry.memory,
 		.domain = mr->entry.domain,
-		.kind = kind_of(new_access),
+		.kind = memory_type(new_access),
 	};
 	bool zero_based = (mr->base.access | new_access) & IBV_ACCESS_ZERO_BASED;
 	int error;
@@ -252,16 +252,16 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 	if (error)
 		return error;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		meaning.memory = addr;
-		meaning.length = length;
-		meaning.start = zero_based ? 0 : (uintptr_t)addr;
+		new_entry.memory = addr;
+		new_entry.length = length;
+		new_entry.start = zero_based ? 0 : (uintptr_t)addr;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
-		meaning.domain = to_uroce_pd(pd)->domain;
+		new_entry.domain = to_uroce_pd(pd)->domain;
 	/* The memory may be read-only if the region was; check it for the new access. */
-	error = check_range(meaning.memory, meaning.length, meaning.start, new_access);
+	error = check_range(new_entry.memory, new_entry.length, new_entry.start, new_access);
 	if (!error)
-		error = key_table_change(&mr->entry, &meaning);
+		error = key_table_change(&mr->entry, &new_entry);
 	if (error)
 		return error;
 	mr->base.access = new_access;
@@ -282,14 +282,14 @@ int uroce_dereg_mr(struct verbs_mr *vmr)
 	 * Deregistered through another holder: ibv_import_mr(3) requires that this one be
 	 * unimported.
 	 */
-	if (atomic_exchange(&mr->ending, true))
+	if (atomic_exchange(&mr->deregistering, true))
 		return EINVAL;
-	error = destroy(mr);
+	error = destroy_mr(mr);
 	if (error) {
-		atomic_store(&mr->ending, false);
+		atomic_store(&mr->deregistering, false);
 		return error;
 	}
 	uroce_import_destroy(&mr->importable);
-	let_go((struct uroce_mr *)vmr);
+	put_mr((struct uroce_mr *)vmr);
 	return 0;
 }

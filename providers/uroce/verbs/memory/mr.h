@@ -25,8 +25,8 @@ struct uroce_mr {
 	/* device memory of the region; NULL: memory of the application */
 	struct uroce_dm *dm;
 	/* context in which it was created, with a reference; NULL in tests */
-	struct ibv_context *holder;
-	atomic_bool ending; /* dereg_mr has been called by one of the holders */
+	struct ibv_context *owner_context;
+	atomic_bool deregistering; /* dereg_mr has been called by one of the holders */
 };
 
 static inline struct uroce_mr *to_uroce_mr(struct ibv_mr *mr)

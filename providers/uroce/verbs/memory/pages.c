@@ -17,7 +17,7 @@ struct pages {
 	size_t size; /* of a page */
 };
 
-static struct pages pages_of(const void *addr, size_t length)
+static struct pages page_range(const void *addr, size_t length)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t start = (uintptr_t)addr & ~(size - 1);
@@ -31,7 +31,7 @@ static struct pages pages_of(const void *addr, size_t length)
 
 int uroce_memory_mapped(const void *addr, size_t length)
 {
-	struct pages pages = pages_of(addr, length);
+	struct pages pages = page_range(addr, length);
 	unsigned char state[512];
 
 	while (pages.bytes) {
@@ -49,7 +49,7 @@ int uroce_memory_mapped(const void *addr, size_t length)
 
 int uroce_memory_check(const void *addr, size_t length, bool writable)
 {
-	struct pages pages = pages_of(addr, length);
+	struct pages pages = page_range(addr, length);
 	int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	int result;
 

@@ -42,7 +42,8 @@ int uroce_dealloc_td(struct ibv_td *ibv_td)
 }
 
 /* Returns 0, EINVAL or EOPNOTSUPP. */
-static int check(const struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
+static int check_parent_attr(const struct ibv_context *context,
+			     const struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known =
 		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
@@ -63,7 +64,7 @@ static int check(const struct ibv_context *context, const struct ibv_parent_doma
 struct ibv_pd *uroce_alloc_parent_domain(struct ibv_context *context,
 					 struct ibv_parent_domain_init_attr *attr)
 {
-	int error = check(context, attr);
+	int error = check_parent_attr(context, attr);
 	struct uroce_pd *pd = NULL;
 
 	if (!error) {
@@ -101,7 +102,7 @@ static bool is_aligned(const void *memory)
 }
 
 /* Returns true if the application's allocator was called; buffer->memory is its result. */
-static bool ask_application(struct uroce_buffer *buffer, struct uroce_pd *pd, size_t bytes)
+static bool alloc_by_application(struct uroce_buffer *buffer, struct uroce_pd *pd, size_t bytes)
 {
 	void *memory;
 
@@ -124,7 +125,7 @@ int uroce_buffer_alloc(struct uroce_buffer *buffer, struct uroce_pd *pd, size_t 
 {
 	bytes = (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
 	*buffer = (struct uroce_buffer){ .resource = resource };
-	if (!ask_application(buffer, pd, bytes))
+	if (!alloc_by_application(buffer, pd, bytes))
 		buffer->memory = aligned_alloc(CACHE_LINE, bytes);
 	if (!buffer->memory)
 		return ENOMEM;

@@ -7,7 +7,7 @@
 #include "verbs/forked.h"
 #include "verbs/ops.h"
 
-static struct uroce_pd *of_importable(struct uroce_importable *object)
+static struct uroce_pd *pd_of_importable(struct uroce_importable *object)
 {
 	return (struct uroce_pd *)((char *)object - offsetof(struct uroce_pd, importable));
 }
@@ -49,7 +49,7 @@ struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
 
 	if (!import)
 		return NULL;
-	import->real = of_importable(object);
+	import->real = pd_of_importable(object);
 	import->base.context = context;
 	import->base.handle = handle;
 	return &import->base;
@@ -73,7 +73,7 @@ void uroce_pd_leave(struct uroce_pd *pd)
  * Frees the application's object, and the PD if it has been destroyed and this was the last
  * reference.  Objects that an import creates in a destroyed PD have references, too.
  */
-static void let_go(struct uroce_pd *held)
+static void put_pd(struct uroce_pd *held)
 {
 	struct ibv_context *context = held->base.context;
 	struct uroce_pd *pd = held->real;
@@ -87,7 +87,7 @@ static void let_go(struct uroce_pd *held)
 
 void uroce_unimport_pd(struct ibv_pd *ibv_pd)
 {
-	let_go((struct uroce_pd *)ibv_pd);
+	put_pd((struct uroce_pd *)ibv_pd);
 }
 
 static int dealloc_parent_domain(struct uroce_pd *pd)
@@ -116,6 +116,6 @@ int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
 	if (!uroce_import_destroy(&pd->importable))
 		return EINVAL;
 	uroce_object_remove(pd->base.context, UROCE_OBJECT_PD);
-	let_go((struct uroce_pd *)ibv_pd);
+	put_pd((struct uroce_pd *)ibv_pd);
 	return 0;
 }

@@ -92,7 +92,7 @@ static void *ooo_alloc(void *owner)
 {
 	const struct uroce_qp *qp = owner;
 
-	return qp->context->settings.early_dropped ? NULL : ooo_pool_alloc();
+	return qp->context->settings.ooo_dropped ? NULL : ooo_pool_alloc();
 }
 
 static void ooo_free(void *owner, void *block)
