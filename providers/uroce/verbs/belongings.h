@@ -6,7 +6,7 @@
  * context is kept until the last object that points to it has been destroyed.
  *
  * Closing a context ends the objects that work by themselves (QPs, AHs, SRQs, CQs).  As with those
- * that a forked child gets from its parent (generation.h), such an object can only be destroyed;
+ * that a forked child gets from its parent (forked.h), such an object can only be destroyed;
  * all other calls fail.  Contexts imported from one another share a file, and with it their
  * objects, which are ended when the last context of the file is closed.
  */

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "generation.h"
+#include "forked.h"
 
 unsigned int uroce_generation = 1;

@@ -140,7 +140,7 @@ struct uroce_context {
 	struct uroce_settings settings; /* as read when the context was opened */
 	int async_write_fd; /* the read end is ibv_context.async_fd; both are -1 after close */
 	pthread_mutex_t async_lock;
-	unsigned int generation; /* generation.h */
+	unsigned int generation; /* forked.h */
 	/* inode number of cmd_fd; the same in imports of this context */
 	uint64_t file;
 	dev_t file_system;	    /* device number of cmd_fd */

@@ -11,7 +11,6 @@
 #include "cq_overrun.h"
 #include "progress/helgrind.h"
 #include "verbs/forked.h"
-#include "verbs/generation.h"
 #include "verbs/ops.h"
 
 _Static_assert((int)ENG_SUCCESS == IBV_WC_SUCCESS && (int)ENG_LOC_LEN_ERR == IBV_WC_LOC_LEN_ERR &&

@@ -9,7 +9,7 @@
 
 #include "cq.h"
 #include "verbs/answer.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 
 /* Current offset from the device clock, which is CLOCK_MONOTONIC, to wall time, in ns. */

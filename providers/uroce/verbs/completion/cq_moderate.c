@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cq.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cq.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/memory/key_table.h"
 
 _Static_assert((int)KEY_TABLE_READERS == PROGRESS_WORKERS, "each worker visits the key table");

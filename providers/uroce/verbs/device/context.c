@@ -14,7 +14,6 @@
 #include "verbs/context.h"
 #include "verbs/device.h"
 #include "verbs/forked.h"
-#include "verbs/generation.h"
 #include "verbs/memory/key_table.h"
 #include "verbs/ops.h"
 #include "verbs/qp/path_mtu.h"

@@ -9,7 +9,6 @@
 #include "verbs/completion/cq_overrun.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
-#include "verbs/generation.h"
 #include "verbs/import.h"
 #include "verbs/memory/key_table.h"
 #include "verbs/qp/ud.h"

@@ -9,7 +9,6 @@
 #include <rdma/uroce-abi.h>
 
 #include "link/passing.h"
-#include "stat_capture.h"
 #include "verbs/uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;

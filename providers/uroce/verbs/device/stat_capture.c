@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "stat_capture.h"
+#include "stat.h"
 
 #include <errno.h>
 #include <pthread.h>

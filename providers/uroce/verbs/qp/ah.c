@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 
 enum {

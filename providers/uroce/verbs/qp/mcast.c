@@ -9,7 +9,7 @@
 #include "ah.h"
 #include "ud.h"
 #include "verbs/device.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 
 struct membership {

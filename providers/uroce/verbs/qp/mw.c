@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/memory/mr.h"
 #include "verbs/ops.h"
 

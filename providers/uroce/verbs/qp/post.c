@@ -10,7 +10,7 @@
 #include "mw.h"
 #include "srq.h"
 #include "ud.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 
 _Static_assert((int)ENG_FENCE == IBV_SEND_FENCE && (int)ENG_SIGNALED == IBV_SEND_SIGNALED &&

@@ -11,7 +11,7 @@
 #include "early_pool.h"
 #include "srq.h"
 #include "ud.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 #include "xrc.h"
 

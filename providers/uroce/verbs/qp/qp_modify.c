@@ -14,7 +14,7 @@
 #include "path_mtu.h"
 #include "qp.h"
 #include "ud.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 
 _Static_assert((int)ENG_RESET == IBV_QPS_RESET && (int)ENG_INIT == IBV_QPS_INIT &&

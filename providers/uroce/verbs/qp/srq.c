@@ -8,7 +8,7 @@
 #include <infiniband/urocedv.h>
 
 #include "qp.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 #include "xrc.h"
 

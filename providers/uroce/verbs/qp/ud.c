@@ -7,7 +7,7 @@
 #include "ah.h"
 #include "progress/datagram.h"
 #include "verbs/device.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 
 /* IBA: a Q_Key with this bit in a work request stands for the Q_Key of the QP. */
 #define QKEY_OF_QP 0x80000000u

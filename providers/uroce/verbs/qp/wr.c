@@ -11,7 +11,7 @@
 #include "mw.h"
 #include "ud.h"
 #include "verbs/answer.h"
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 
 enum {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "verbs/forked.h"
-#include "verbs/generation.h"
 #include "verbs/ops.h"
 
 enum {

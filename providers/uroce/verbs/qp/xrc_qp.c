@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/generation.h"
+#include "verbs/forked.h"
 #include "verbs/ops.h"
 #include "xrc.h"
 
