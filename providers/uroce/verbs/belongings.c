@@ -115,7 +115,7 @@ void uroce_belongings_fork_parent(void)
 
 void uroce_belongings_fork_child(void)
 {
-	/* The objects belong to the parent, which ends them. */
+	/* The objects belong to the parent, which stops them. */
 	for (int i = 0; i < BELONGING_KINDS; i++)
 		while (object_lists[i])
 			unlink_belonging(object_lists[i]);

@@ -5,10 +5,10 @@
  * order.  libibverbs finds its functions through the context of an object, so the memory of a
  * context is kept until the last object that points to it has been destroyed.
  *
- * Closing a context ends the objects that work by themselves (QPs, AHs, SRQs, CQs).  As with those
+ * Closing a context stops the objects that work by themselves (QPs, AHs, SRQs, CQs).  As with those
  * that a forked child gets from its parent (forked.h), such an object can only be destroyed;
  * all other calls fail.  Contexts imported from one another share a file, and with it their
- * objects, which are ended when the last context of the file is closed.
+ * objects, which are stopped when the last context of the file is closed.
  */
 #ifndef UROCE_VERBS_BELONGINGS_H
 #define UROCE_VERBS_BELONGINGS_H
@@ -18,7 +18,7 @@
 struct ibv_context;
 struct uroce_context;
 
-/* In the order in which they are ended: users before what they use. */
+/* In the order in which they are stopped: users before what they use. */
 enum belonging_kind {
 	BELONGING_QP,
 	BELONGING_XRC_OPENING,
@@ -28,18 +28,18 @@ enum belonging_kind {
 	BELONGING_KINDS,
 };
 
-/* Embedded in each object that is ended with its context. */
+/* Embedded in each object that is stopped with its context. */
 struct uroce_belonging {
 	struct uroce_belonging *next, **link; /* link is NULL if the object is in no list */
 	struct uroce_context *context;
 	/*
-	 * Ends the object and sets its generation to UROCE_ENDED.  Called without locks, outside of
-	 * progress cycles.
+	 * Stops the object and sets its generation to UROCE_ENDED.  Called without locks, outside
+	 * of progress cycles.
 	 */
 	void (*end)(struct uroce_belonging *belonging);
 };
 
-/* Generation of an object that has been ended; no process has it. */
+/* Generation of an object that has been stopped; no process has it. */
 #define UROCE_ENDED 0
 
 /*
@@ -49,14 +49,14 @@ struct uroce_belonging {
 void uroce_context_hold(struct ibv_context *context);
 void uroce_context_release(struct ibv_context *context);
 
-/* Adds an object that end() ends when the last context of the file of context is closed. */
+/* Adds an object that end() stops when the last context of the file of context is closed. */
 void uroce_belongings_enter(struct uroce_belonging *belonging, enum belonging_kind kind,
 			    struct uroce_context *context,
 			    void (*end)(struct uroce_belonging *belonging));
 void uroce_belongings_leave(struct uroce_belonging *belonging);
 
 /*
- * Ends all objects of the contexts that share the file of context.  Takes locks of progress and of
+ * Stops all objects of the contexts that share the file of context.  Takes locks of progress and of
  * objects, so the caller holds none of them.
  */
 void uroce_belongings_end(struct uroce_context *context);

@@ -33,7 +33,7 @@ void uroce_stop(struct progress *progress);
 
 /*
  * Called when context has been closed and removed from the list of open contexts.  If no other
- * context has its file open, ends the objects of all contexts of the file and drops their
+ * context has its file open, stops the objects of all contexts of the file and drops their
  * references to progress.
  */
 void uroce_context_close(struct uroce_context *context);

@@ -16,7 +16,7 @@
  */
 extern unsigned int uroce_generation;
 
-/* Returns true if an object of that generation was created before a fork() or has been ended. */
+/* Returns true if an object of that generation was created before a fork() or has been stopped. */
 static inline bool uroce_inherited(unsigned int generation)
 {
 	return __builtin_expect(generation != uroce_generation, 0);

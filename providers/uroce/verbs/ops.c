@@ -5,13 +5,13 @@
 #include "uroce.h"
 
 #define PLAIN(name)
-#define ANSWERED(name, parameters, arguments)                \
-	static int answer_##name parameters                  \
+#define SETS_ERRNO(name, parameters, arguments)              \
+	static int call_##name parameters                    \
 	{                                                    \
 		return UROCE_ANSWER(uroce_##name arguments); \
 	}
-#define WHOLE(name, parameters, arguments)                                \
-	static int answer_##name parameters                               \
+#define NO_CANCEL(name, parameters, arguments)                            \
+	static int call_##name parameters                                 \
 	{                                                                 \
 		return UROCE_ANSWER(UROCE_WHOLE(uroce_##name arguments)); \
 	}
@@ -19,29 +19,29 @@
  * The memory of a closed context is kept while objects point to it (belongings.h).  EBADF is what
  * the kernel returns without a file descriptor.
  */
-#define MAKER(result, name, parameters, arguments, context)         \
-	static result make_##name parameters                        \
+#define CREATES(result, name, parameters, arguments, context)       \
+	static result create_##name parameters                      \
 	{                                                           \
 		if (!to_uroce_context(context)->closed)             \
 			return UROCE_WHOLE(uroce_##name arguments); \
 		errno = EBADF;                                      \
 		return NULL;                                        \
 	}
-UROCE_OPS(PLAIN, ANSWERED, WHOLE, MAKER)
-#undef MAKER
-#undef WHOLE
-#undef ANSWERED
+UROCE_OPS(PLAIN, SETS_ERRNO, NO_CANCEL, CREATES)
+#undef CREATES
+#undef NO_CANCEL
+#undef SETS_ERRNO
 #undef PLAIN
 
 const struct abi_ops uroce_ops = {
 #define PLAIN(name) .name = uroce_##name,
-#define ANSWERED(name, parameters, arguments) .name = answer_##name,
-#define WHOLE(name, parameters, arguments) .name = answer_##name,
-#define MAKER(result, name, ...) .name = make_##name,
-	UROCE_OPS(PLAIN, ANSWERED, WHOLE, MAKER)
-#undef MAKER
-#undef WHOLE
-#undef ANSWERED
+#define SETS_ERRNO(name, parameters, arguments) .name = call_##name,
+#define NO_CANCEL(name, parameters, arguments) .name = call_##name,
+#define CREATES(result, name, ...) .name = create_##name,
+	UROCE_OPS(PLAIN, SETS_ERRNO, NO_CANCEL, CREATES)
+#undef CREATES
+#undef NO_CANCEL
+#undef SETS_ERRNO
 #undef PLAIN
 		.async_event = uroce_async_event_op,
 };

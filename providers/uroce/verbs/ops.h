@@ -170,9 +170,9 @@
  * of struct abi_ops.
  */
 #define UROCE_OP_DECLARE(name, ...) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
-#define UROCE_OP_DECLARE_MAKER(result, name, ...) UROCE_OP_DECLARE(name)
-UROCE_OPS(UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE_MAKER)
-#undef UROCE_OP_DECLARE_MAKER
+#define UROCE_OP_DECLARE_CREATE(result, name, ...) UROCE_OP_DECLARE(name)
+UROCE_OPS(UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE_CREATE)
+#undef UROCE_OP_DECLARE_CREATE
 #undef UROCE_OP_DECLARE
 
 /* The table for libibverbs. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* End of the objects of contexts when the last context of their file is closed (belongings.h). */
+/* Stops the objects of contexts when the last context of their file is closed (belongings.h). */
 #include "verbs/belongings.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
 #include "verbs/qp/ud.h"
 
-/* Serialises closing.  Outer to the locks that ending objects takes. */
+/* Serialises closing.  Outer to the locks that stopping objects takes. */
 static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
 /*
  * Closed contexts whose file another context has open, linked by next_closed; under closing_lock.
@@ -52,6 +52,6 @@ void uroce_closing_forked(void)
 	static const pthread_mutex_t initial_lock = PTHREAD_MUTEX_INITIALIZER;
 
 	closing_lock = initial_lock;
-	/* The objects belong to the parent, which ends them. */
+	/* The objects belong to the parent, which stops them. */
 	closed_contexts = NULL;
 }

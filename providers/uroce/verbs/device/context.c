@@ -231,7 +231,7 @@ void uroce_free_context(struct ibv_context *public)
 	close(public->cmd_fd);
 	public->cmd_fd = -1;
 	context->closed = true;
-	/* The parent ends its objects; a forked child does not. */
+	/* The parent stops its objects; a forked child does not. */
 	if (!inherited)
 		uroce_context_close(context);
 	uroce_context_release(public);

@@ -74,16 +74,16 @@ static struct ibv_qp_ex *qp_to_qp_ex(struct ibv_qp *qp)
 	return ours->has_ex ? &ours->qp_ex : NULL;
 }
 
-static const struct uroce_channels *registered_channels;
+static const struct uroce_channels *registered_cm_dev_ops;
 
 void uroce_serve_channels(const struct uroce_channels *channels)
 {
-	registered_channels = channels;
+	registered_cm_dev_ops = channels;
 }
 
-static const struct uroce_channels *get_channels(void)
+static const struct uroce_channels *get_cm_dev_ops(void)
 {
-	return registered_channels;
+	return registered_cm_dev_ops;
 }
 
 static const struct uroce_way_in this_copy = {
@@ -100,7 +100,7 @@ static const struct uroce_way_in this_copy = {
 	.destroy_comp_channel = destroy_comp_channel,
 	.qp_to_qp_ex = qp_to_qp_ex,
 	.import_device = uroce_import_device,
-	.channels = get_channels,
+	.channels = get_cm_dev_ops,
 };
 
 /*
