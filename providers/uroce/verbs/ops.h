@@ -123,7 +123,7 @@
 	   struct ibv_qp_init_attr *init),                                                         \
 	  (qp, attr, mask, init))                                                                  \
 	W(destroy_qp, (struct ibv_qp *qp), (qp))                                                   \
-	/* post.c, which sees to errno itself */                                                   \
+	/* post.c, which sets errno itself */                                                      \
 	X(post_send)                                                                               \
 	X(post_recv)                                                                               \
 	/* xrc_qp.c */                                                                             \
