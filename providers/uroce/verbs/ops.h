@@ -70,7 +70,7 @@
 	Z(struct ibv_mr *, alloc_null_mr,                                                          \
 	  (struct ibv_pd *pd),                                                                     \
 	  (pd), pd->context)                                                                       \
-	W(advise_mr, /* advise.c */                                                                \
+	W(advise_mr,                                                                               \
 	  (struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,                    \
 	   struct ibv_sge *list, uint32_t count),                                                  \
 	  (pd, advice, flags, list, count))                                                        \
@@ -106,7 +106,7 @@
 	Y(req_notify_cq, (struct ibv_cq *cq, int solicited_only), (cq, solicited_only))            \
 	X(cq_event)                                                                                \
 	W(resize_cq, (struct ibv_cq *cq, int cqe), (cq, cqe))                                      \
-	W(modify_cq, /* cq_moderate.c */                                                           \
+	W(modify_cq,                                                                               \
 	  (struct ibv_cq *cq, struct ibv_modify_cq_attr *attr),                                    \
 	  (cq, attr))                                                                              \
 	W(destroy_cq, (struct ibv_cq *cq), (cq))                                                   \

@@ -17,7 +17,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "abi.h" /* own declarations of libibverbs' private provider structures, by release */
+#include "abi.h"
 #include "belongings.h"
 #include "complain.h"
 #include "engine/engine.h"
