@@ -53,6 +53,7 @@ void uroce_context_release(struct ibv_context *context);
 void uroce_belongings_enter(struct uroce_belonging *belonging, enum belonging_kind kind,
 			    struct uroce_context *context,
 			    void (*end)(struct uroce_belonging *belonging));
+/* Removes an object, if it is still in its list, before it is destroyed. */
 void uroce_belongings_leave(struct uroce_belonging *belonging);
 
 /*
