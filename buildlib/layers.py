@@ -129,15 +129,14 @@ LAYERS = {
         group("entry", "way_in stat"),
     )),
     "trace": layer("captures, read and judged by the rules", "cm engine wire", groups=(
-        group("contract and terms", "array packet.h notes rules counts spans"),
-        group("frames", "frame capture"),
+        group("contract and terms", "array packet.h rules range_set stream_stats.h pcapng_meta"),
+        group("frames", "frame capture_file"),
         group("packets", "burst"),
         group("flows, messages of the connection manager", "flow cm_log"),
-        group("pairs", "pairing"),
-        group("one direction of a connection", "stream stream_internal stream_credit stream_nak "
-              "stream_request stream_response"),
-        group("a whole capture", "trace derive copies"),
-        group("reports", "report.h plot.h summary json timeline plot"),
+        group("pairs", "flow_pair"),
+        group("one direction of a connection", "stream/"),
+        group("a whole capture", "trace analyze dedup"),
+        group("reports", "report/"),
     )),
     "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link",
                    groups=(

@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace/capture.h"
-#include "trace/report.h"
+#include "trace/input/capture_file.h"
+#include "trace/report/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_stream(const struct stream *stream)
 {
-	const struct stream_counts *counts = &stream->counts;
+	const struct stream_stats *counts = &stream->counts;
 
 	assert(stream->unacked <= stream->next || !stream->started);
 	assert(counts->resent_packets + counts->late_packets <= counts->request_packets);
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&trace, 0, sizeof(trace));
 	if (capture_read(path, trace_add, &trace, error, sizeof(error)) < 0)
 		assert(*error && !strchr(error, '\n'));
-	trace_derive(&trace, &options);
+	trace_analyze(&trace, &options);
 	check(&trace);
 	report_summary(nowhere, "capture", &trace);
 	report_timeline(nowhere, &trace);

@@ -37,7 +37,7 @@ int capture_buffer_open(struct capture_buffer *buffer)
 	return 0;
 }
 
-void capture_buffer_close(struct capture_buffer *buffer)
+void capture_buffer_free(struct capture_buffer *buffer)
 {
 	munmap(buffer->memory, CAPTURE_BUFFER_BYTES);
 }
@@ -109,8 +109,8 @@ static uint64_t next_timestamp(struct capture_buffer *buffer, uint64_t earlier)
 	return buffer->latest;
 }
 
-struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t bytes,
-					  uint32_t packets, uint64_t *now)
+struct capture_record *capture_buffer_reserve(struct capture_buffer *buffer, size_t bytes,
+					      uint32_t packets, uint64_t *now)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };
 	uint64_t size =
@@ -141,7 +141,7 @@ struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t 
 	return NULL;
 }
 
-bool capture_buffer_shut(struct capture_buffer *buffer)
+bool capture_buffer_close(struct capture_buffer *buffer)
 {
 	bool read;
 
@@ -152,14 +152,14 @@ bool capture_buffer_shut(struct capture_buffer *buffer)
 	return read;
 }
 
-void capture_buffer_read(struct capture_buffer *buffer, const struct capture_record *record)
+void capture_buffer_pop(struct capture_buffer *buffer, const struct capture_record *record)
 {
 	uint64_t tail = atomic_load_explicit(&buffer->tail, memory_order_relaxed);
 
 	atomic_store_explicit(&buffer->tail, tail + record->bytes, memory_order_release);
 }
 
-struct capture_record *capture_buffer_oldest(struct capture_buffer *buffer)
+struct capture_record *capture_buffer_peek(struct capture_buffer *buffer)
 {
 	for (;;) {
 		uint64_t tail = atomic_load_explicit(&buffer->tail, memory_order_relaxed);
@@ -171,7 +171,7 @@ struct capture_record *capture_buffer_oldest(struct capture_buffer *buffer)
 		case CAPTURE_RECORD_COMMITTED:
 			return record;
 		case CAPTURE_RECORD_DISCARDED:
-			capture_buffer_read(buffer, record);
+			capture_buffer_pop(buffer, record);
 			break;
 		default:
 			return NULL;

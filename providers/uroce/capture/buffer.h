@@ -49,9 +49,9 @@ struct capture_buffer {
 int capture_buffer_open(struct capture_buffer *buffer);
 /*
  * Frees the memory.  The buffer must be closed and empty, so that no record is open.
- * capture_buffer_add() may still be called, and returns NULL.
+ * capture_buffer_reserve() may still be called, and returns NULL.
  */
-void capture_buffer_close(struct capture_buffer *buffer);
+void capture_buffer_free(struct capture_buffer *buffer);
 
 /*
  * Reserves a record of bytes (at most CAPTURE_RECORD_MAX) for packets packets.  In *now, 0 stands
@@ -60,9 +60,9 @@ void capture_buffer_close(struct capture_buffer *buffer);
  * for at most 100 ms, with the caller's locks held.  Returns NULL if the buffer is closed or has no
  * room; the packets then count as lost.  Any thread.
  */
-struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t bytes,
-					  uint32_t packets, uint64_t *now);
-static inline void capture_buffer_end(struct capture_record *record, bool keep)
+struct capture_record *capture_buffer_reserve(struct capture_buffer *buffer, size_t bytes,
+					      uint32_t packets, uint64_t *now);
+static inline void capture_buffer_complete(struct capture_record *record, bool keep)
 {
 	atomic_store_explicit(&record->state,
 			      keep ? CAPTURE_RECORD_COMMITTED : CAPTURE_RECORD_DISCARDED,
@@ -70,11 +70,11 @@ static inline void capture_buffer_end(struct capture_record *record, bool keep)
 }
 
 /* Refuses further records.  Returns true if all records have been read. */
-bool capture_buffer_shut(struct capture_buffer *buffer);
+bool capture_buffer_close(struct capture_buffer *buffer);
 
 /* Consumer: returns the oldest record, or NULL if there is none or it is open. */
-struct capture_record *capture_buffer_oldest(struct capture_buffer *buffer);
-/* Consumer: frees the record that capture_buffer_oldest() returned. */
-void capture_buffer_read(struct capture_buffer *buffer, const struct capture_record *record);
+struct capture_record *capture_buffer_peek(struct capture_buffer *buffer);
+/* Consumer: frees the record that capture_buffer_peek() returned. */
+void capture_buffer_pop(struct capture_buffer *buffer, const struct capture_record *record);
 
 #endif

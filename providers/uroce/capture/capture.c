@@ -141,13 +141,14 @@ struct capture_record *capture_begin(struct capture *capture, const struct captu
 	if (capture->config.filters && !capture_config_matches(&capture->config, packets))
 		return NULL;
 	bytes = total_block_bytes(&params, &segments);
-	if (packets->came)
-		params.packet.time = *packets->came;
-	record = capture_buffer_add(&capture->buffer, bytes, segments.count, &params.packet.time);
+	if (packets->batch_time)
+		params.packet.time = *packets->batch_time;
+	record = capture_buffer_reserve(&capture->buffer, bytes, segments.count,
+					&params.packet.time);
 	if (!record)
 		return NULL;
-	if (packets->came && !*packets->came)
-		*packets->came = params.packet.time;
+	if (packets->batch_time && !*packets->batch_time)
+		*packets->batch_time = params.packet.time;
 	record->used = (uint32_t)bytes;
 	to = record->data;
 	for (uint32_t i = 0; i < segments.count; i++)
@@ -159,7 +160,7 @@ struct capture_record *capture_begin(struct capture *capture, const struct captu
 
 void capture_end(struct capture_record *record, bool keep)
 {
-	capture_buffer_end(record, keep);
+	capture_buffer_complete(record, keep);
 }
 
 /* Caller holds control_lock. */
@@ -179,7 +180,7 @@ static int start_locked(const struct capture_config *config, int fd, char error[
 	result = capture_writer_start(&capture->writer, &capture->config, &capture->buffer, fd,
 				      error);
 	if (result) {
-		capture_buffer_close(&capture->buffer);
+		capture_buffer_free(&capture->buffer);
 		free(capture);
 		return result;
 	}
@@ -227,15 +228,15 @@ static void stop_locked(struct capture *capture, struct capture_counts *counts)
 {
 	running = false;
 	atomic_store(&capture_now, NULL);
-	capture_buffer_shut(&capture->buffer);
+	capture_buffer_close(&capture->buffer);
 	/* A writer that blocks in the file still uses the buffer. */
 	if (!capture_writer_stop(&capture->writer))
 		return;
 	counts->packets = capture->writer.packets;
 	counts->lost = atomic_load(&capture->buffer.lost);
 	/* So does a thread that has not completed its record. */
-	if (capture_buffer_shut(&capture->buffer))
-		capture_buffer_close(&capture->buffer);
+	if (capture_buffer_close(&capture->buffer))
+		capture_buffer_free(&capture->buffer);
 }
 
 void capture_stop(struct capture_counts *counts)

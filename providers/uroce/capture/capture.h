@@ -45,7 +45,7 @@ struct capture_packets {
 	 * Timestamp shared by the packets of one receive call, or NULL.  Set to 0 before the first
 	 * of them is captured, which then stores the current time.
 	 */
-	uint64_t *came;
+	uint64_t *batch_time;
 };
 
 struct capture_counts {
@@ -59,7 +59,7 @@ extern _Atomic(struct capture *) capture_now;
  * Returns the running capture, or NULL.  The pointer stays valid for the life of the process; after
  * the end of the capture capture_begin() drops the packets.
  */
-static inline struct capture *capture_on(void)
+static inline struct capture *capture_running(void)
 {
 	return atomic_load_explicit(&capture_now, memory_order_acquire);
 }

@@ -41,7 +41,7 @@ struct capture_config {
 	struct capture_filter filter[CAPTURE_FILTERS_MAX];
 	char filters_text[CAPTURE_FILTERS_TEXT]; /* text of the filters, written to the file */
 	/* Reports an error that ends the capture; may be NULL. */
-	void (*complain)(const char *format, ...);
+	void (*report_error)(const char *format, ...);
 };
 
 /* Parses text.  Returns 0, or -EINVAL with one line in error, which quotes text. */

@@ -18,7 +18,7 @@
 enum {
 	FILE_MODE = 0666, /* modified by umask(2) */
 	/* Twice the maximum of one call, so that the file grows rarely. */
-	FILLER_BYTES = 2 * CAPTURE_FILE_ADD_MAX,
+	FILLER_BYTES = 2 * CAPTURE_FILE_APPEND_MAX,
 	BLOCK_START = 8, /* type and length */
 	BLOCK_END = 4,	 /* repeated length */
 	PAGE = 4096,
@@ -288,9 +288,9 @@ static int append_to_filler(struct capture_file *file, uint8_t *blocks, size_t b
 	return error ? error : last;
 }
 
-int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes)
+int capture_file_append(struct capture_file *file, uint8_t *blocks, size_t bytes)
 {
-	assert(bytes <= CAPTURE_FILE_ADD_MAX);
+	assert(bytes <= CAPTURE_FILE_APPEND_MAX);
 	if (bytes == 0)
 		return 0;
 	if (!file->regular)

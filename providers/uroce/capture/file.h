@@ -18,9 +18,9 @@
 
 #include "config.h"
 
-/* Maximum number of bytes for one capture_file_add(). */
-#define CAPTURE_FILE_ADD_MAX (1u << 20)
-/* Number of bytes behind the blocks that capture_file_add() may overwrite. */
+/* Maximum number of bytes for one capture_file_append(). */
+#define CAPTURE_FILE_APPEND_MAX (1u << 20)
+/* Number of bytes behind the blocks that capture_file_append() may overwrite. */
 #define CAPTURE_FILE_TAIL 8
 
 struct capture_file {
@@ -50,7 +50,7 @@ int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERR
  * earlier blocks, and on ENOSPC those of the new ones that still fitted.  Blocks while a pipe is
  * full.
  */
-int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes);
+int capture_file_append(struct capture_file *file, uint8_t *blocks, size_t bytes);
 /* Cuts off the filler, closes the file and sets fd to -1. */
 void capture_file_close(struct capture_file *file);
 

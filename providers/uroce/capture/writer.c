@@ -16,7 +16,7 @@ enum {
 	BUSY_POLL_NS = 1000000,
 	IDLE_POLL_NS = 10000000,
 	/* Leaves room for a statistics block. */
-	BLOCKS_MAX = CAPTURE_FILE_ADD_MAX - PCAPNG_STATISTICS_MAX,
+	BLOCKS_MAX = CAPTURE_FILE_APPEND_MAX - PCAPNG_STATISTICS_MAX,
 	/* Maximum wait at the end for open records, whose threads may have been preempted. */
 	OPEN_RECORDS_TIMEOUT_NS = 1000000000,
 	STOP_TIMEOUT_SECONDS = 2,
@@ -45,7 +45,7 @@ static uint64_t clock_ns(clockid_t clock)
 
 static int flush_blocks(struct capture_writer *writer)
 {
-	int error = capture_file_add(&writer->file, writer->blocks, writer->used);
+	int error = capture_file_append(&writer->file, writer->blocks, writer->used);
 
 	writer->file_bytes += writer->used;
 	writer->used = 0;
@@ -144,23 +144,23 @@ static int drain_buffer(struct capture_writer *writer, bool *found, char error[C
 	int result;
 
 	*found = false;
-	while ((record = capture_buffer_oldest(writer->buffer))) {
+	while ((record = capture_buffer_peek(writer->buffer))) {
 		*found = true;
 		result = add_record(writer, record, error);
 		if (result)
 			return result;
-		capture_buffer_read(writer->buffer, record);
+		capture_buffer_pop(writer->buffer, record);
 	}
 	return flush_blocks(writer);
 }
 
 static void abort_capture(struct capture_writer *writer, int error, const char *text)
 {
-	capture_buffer_shut(writer->buffer);
-	if (writer->config->complain)
-		writer->config->complain("the capture ends, the program goes on: %s%s%s",
-					 *text ? "" : writer->config->name, *text ? "" : ": ",
-					 *text ? text : strerror(-error));
+	capture_buffer_close(writer->buffer);
+	if (writer->config->report_error)
+		writer->config->report_error("the capture ends, the program goes on: %s%s%s",
+					     *text ? "" : writer->config->name, *text ? "" : ": ",
+					     *text ? text : strerror(-error));
 }
 
 /* Writes the rest of the buffer; waits for at most OPEN_RECORDS_TIMEOUT_NS for open records. */
@@ -173,7 +173,7 @@ static int drain_remaining(struct capture_writer *writer, char error[CAPTURE_ERR
 
 	do {
 		result = drain_buffer(writer, &found, error);
-		if (result || capture_buffer_shut(writer->buffer))
+		if (result || capture_buffer_close(writer->buffer))
 			break;
 		nanosleep(&pause, NULL);
 	} while (clock_ns(CLOCK_MONOTONIC) < until);
@@ -225,7 +225,7 @@ int capture_writer_start(struct capture_writer *writer, const struct capture_con
 			: capture_file_adopt(&writer->file, fd, error);
 	if (result)
 		return result;
-	writer->blocks = malloc(CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL);
+	writer->blocks = malloc(CAPTURE_FILE_APPEND_MAX + CAPTURE_FILE_TAIL);
 	if (!writer->blocks) {
 		snprintf(error, CAPTURE_ERROR_TEXT, "out of memory");
 		result = -ENOMEM;

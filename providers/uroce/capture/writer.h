@@ -21,7 +21,7 @@ struct capture_writer {
 	uint64_t file_bytes; /* size of the blocks in the current file */
 	uint64_t packets;    /* packets taken from the buffer; for others once ended */
 	size_t used;	     /* bytes of blocks in use */
-	uint8_t *blocks;     /* CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL bytes */
+	uint8_t *blocks;     /* CAPTURE_FILE_APPEND_MAX + CAPTURE_FILE_TAIL bytes */
 };
 
 /*

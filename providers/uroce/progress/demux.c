@@ -67,7 +67,7 @@ static struct tap_datagram capture_datagram_of(struct rx_ctx *rx, const uint8_t 
 		.batch = rx->batch,
 		.bytes = bytes,
 		.length = length,
-		.came = &rx->timestamp,
+		.batch_time = &rx->timestamp,
 	};
 }
 
@@ -391,7 +391,7 @@ static inline void init_rx_ctx(struct rx_ctx *rx, struct turn *turn, const struc
 	rx->dst = dst;
 	rx->qp = NULL;
 	rx->ip_id = 0;
-	rx->capture = capture_on();
+	rx->capture = capture_running();
 	rx->timestamp = 0;
 }
 

@@ -82,7 +82,7 @@ int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t 
 void tap_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *bytes, size_t length)
 {
 	const struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
-	struct capture *capture = capture_on();
+	struct capture *capture = capture_running();
 	struct capture_path path;
 	/* It would have been sent alone, with IPv4 ID 0. */
 	const struct capture_packets packets = {
@@ -116,7 +116,7 @@ static void put_received(struct capture *capture, const struct tap_datagram *dat
 					       .bytes = datagram->length,
 					       .identification = ip_id,
 					       .comment = comment,
-					       .came = datagram->came };
+					       .batch_time = datagram->batch_time };
 
 	memcpy(path.src, datagram->path->src, sizeof(path.src));
 	memcpy(path.dst, datagram->path->dst, sizeof(path.dst));

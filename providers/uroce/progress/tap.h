@@ -29,7 +29,7 @@ int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t 
 static inline int tap_send(struct link_peer *peer, uint32_t qpn, enum tap_kind kind,
 			   const struct iovec *pieces, unsigned int count, unsigned int segment)
 {
-	struct capture *capture = capture_on();
+	struct capture *capture = capture_running();
 
 	if (__builtin_expect(capture != NULL, 0))
 		return tap_send_captured(capture, peer, qpn, kind, pieces, count, segment);
@@ -45,7 +45,7 @@ struct tap_datagram {
 	const struct link_batch *batch;
 	const uint8_t *bytes;
 	size_t length;
-	uint64_t *came; /* timestamp of the batch, as in struct capture_packets */
+	uint64_t *batch_time; /* timestamp of the batch, as in struct capture_packets */
 };
 
 /* Captures a datagram for a QP of this process; ip_id is its IPv4 ID. */

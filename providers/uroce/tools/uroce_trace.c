@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/capture.h"
-#include "trace/report.h"
+#include "trace/input/capture_file.h"
+#include "trace/report/report.h"
 
 #define QPN_MAX 0xffffffu
 
@@ -137,7 +137,7 @@ static int write_reports(const struct options *options, struct trace *trace)
 {
 	int result = 0;
 
-	trace_derive(trace, &options->trace);
+	trace_analyze(trace, &options->trace);
 	if (options->summary)
 		report_summary(stdout, options->path, trace);
 	if (options->json)

@@ -121,7 +121,7 @@ uint32_t flows_add(struct flows *flows, const struct wire_path *path,
 	return (uint32_t)(flow - flows->items);
 }
 
-void flows_forget(struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
+void flows_end_qp(struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
 		  uint32_t dst_qpn)
 {
 	static const uint8_t connected[] = { WIRE_RC, WIRE_UC, WIRE_XRC };

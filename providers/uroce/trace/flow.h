@@ -2,7 +2,7 @@
 /*
  * A flow is the packets from one address to one QP at another address: the requests of the sending
  * QP and its responses to the other QP's requests.  A packet contains only the number of its
- * destination QP; pairing.h finds the flow of the opposite direction.
+ * destination QP; flow_pair.h finds the flow of the opposite direction.
  */
 #ifndef UROCE_TRACE_FLOW_H
 #define UROCE_TRACE_FLOW_H
@@ -53,7 +53,7 @@ struct flows {
 uint32_t flows_add(struct flows *flows, const struct wire_path *path,
 		   const struct wire_packet *packet, uint64_t time_ns);
 /* Ends the flows to a QP that is set up for a new connection: later packets form others. */
-void flows_forget(struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
+void flows_end_qp(struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
 		  uint32_t dst_qpn);
 void flows_free(struct flows *flows);
 

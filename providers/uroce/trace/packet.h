@@ -24,12 +24,12 @@ enum trace_flag {
 	TRACE_OTHER_PKEY = 0x08,  /* P_Key is not the default one */
 	TRACE_WRONG_ICRC = 0x10,  /* the ICRC was checked and is wrong */
 	TRACE_REFUSED = 0x20,	  /* dropped by its process, according to a comment in the file */
-	TRACE_COPY = 0x40,	  /* duplicate record of another packet of the file */
+	TRACE_DUPLICATE = 0x40,	  /* duplicate record of another packet of the file */
 	TRACE_COUNTED_ID = 0x80,  /* the IPv4 identification is unique, as it is from a counter */
 	TRACE_CONGESTION = 0x100, /* FECN or BECN is set */
 };
 /* Packets with one of these flags are not analysed. */
-#define TRACE_IGNORED (TRACE_WRONG_ICRC | TRACE_REFUSED | TRACE_COPY)
+#define TRACE_IGNORED (TRACE_WRONG_ICRC | TRACE_REFUSED | TRACE_DUPLICATE)
 
 struct trace_packet {
 	uint64_t time_ns; /* ns since 1970 */

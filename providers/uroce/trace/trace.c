@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "array.h"
-#include "capture.h"
-#include "burst.h"
+#include "trace/input/capture_file.h"
+#include "trace/input/burst.h"
 
 /* Context of add_packet(). */
 struct add_context {
@@ -29,8 +29,8 @@ static uint16_t packet_flags(const struct frame *frame, const struct burst_packe
 
 static enum trace_way packet_direction(const struct add_context *add_context)
 {
-	if (add_context->captured->note.way != TRACE_WAY_UNKNOWN)
-		return add_context->captured->note.way;
+	if (add_context->captured->meta.way != TRACE_WAY_UNKNOWN)
+		return add_context->captured->meta.way;
 	return add_context->frame->way;
 }
 
@@ -46,10 +46,10 @@ static void add_cm_message(struct trace *trace, const struct frame *frame,
 		return;
 	/* QP numbers are reused: packets from now on belong to this connection. */
 	if (connection->accepted)
-		flows_forget(&trace->flows, connection->active.address, connection->passive.address,
+		flows_end_qp(&trace->flows, connection->active.address, connection->passive.address,
 			     connection->passive.qpn);
 	else
-		flows_forget(&trace->flows, connection->passive.address, connection->active.address,
+		flows_end_qp(&trace->flows, connection->passive.address, connection->active.address,
 			     connection->active.qpn);
 }
 
@@ -77,7 +77,7 @@ static void add_packet(void *context, const struct burst_packet *packet, unsigne
 	};
 	trace->totals.unchecked += packet->icrc_unchecked;
 	trace->totals.congestion += (added->flags & TRACE_CONGESTION) != 0;
-	if (add_context->captured->note.refused) {
+	if (add_context->captured->meta.refused) {
 		added->flags |= TRACE_REFUSED;
 		trace->totals.refused++;
 	}

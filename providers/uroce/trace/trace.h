@@ -8,16 +8,16 @@
 
 #include "cm_log.h"
 #include "flow.h"
-#include "frame.h"
+#include "trace/input/frame.h"
 #include "packet.h"
-#include "pairing.h"
-#include "stream.h"
+#include "flow_pair.h"
+#include "trace/stream/stream.h"
 #include "wire/packet.h"
 
 /* A pair of flows, or one flow without its opposite direction. */
 struct trace_connection {
 	uint32_t flows[2]; /* the flow of the first packet, its opposite or FLOW_NONE */
-	enum pairing_by by;
+	enum flow_pair_by by;
 	bool is_reliable;		/* RC or XRC; streams are valid */
 	const struct cm_connection *cm; /* NULL if its CM messages were not captured */
 	/* streams[i]: the requests of flows[i] and the responses in flows[1 - i] */
@@ -62,7 +62,7 @@ struct trace_options {
 struct capture_frame;
 void trace_add(void *context, const struct capture_frame *frame);
 /* Analyses the capture after the last frame. */
-void trace_derive(struct trace *trace, const struct trace_options *options);
+void trace_analyze(struct trace *trace, const struct trace_options *options);
 void trace_free(struct trace *trace);
 
 #endif

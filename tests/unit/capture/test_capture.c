@@ -119,10 +119,10 @@ static void start(const char *text)
 	struct capture_config config;
 
 	assert_int_equal(capture_config_parse(&config, text, error), 0);
-	config.complain = NULL;
+	config.report_error = NULL;
 	if (capture_start(&config, -1, error))
 		fail_msg("%s", error);
-	assert_non_null(capture_on());
+	assert_non_null(capture_running());
 }
 
 /* A datagram with its queue pair number, filled with a number, with the right ICRC. */
@@ -162,7 +162,7 @@ static void send_burst(uint32_t qpn, uint32_t dest_qpn, const struct capture_pat
 	pieces[0] = (struct iovec){ bytes, 13 };
 	pieces[1] = (struct iovec){ bytes + 13, length - 20 };
 	pieces[2] = (struct iovec){ bytes + length - 7, 7 };
-	record = capture_begin(capture_on(), &packets);
+	record = capture_begin(capture_running(), &packets);
 	if (record)
 		capture_end(record, keep);
 }
@@ -179,7 +179,7 @@ static void receive(uint32_t dest_qpn, const struct capture_path *path, size_t l
 	/* An empty datagram has no ICRC. */
 	if (length)
 		build(bytes, length, dest_qpn, path, 0);
-	capture_put(capture_on(), &packets);
+	capture_put(capture_running(), &packets);
 }
 
 static uint32_t ones_complement(uint32_t sum, const uint8_t *bytes, size_t length)
@@ -240,7 +240,7 @@ static void test_packets(void **state)
 	receive(3, &paths[0], 61, "refused: for a test");
 	receive(3, &paths[1], 0, NULL);
 	capture_stop(&counts);
-	assert_null(capture_on());
+	assert_null(capture_running());
 	file = pcapng_read(name);
 	assert_int_equal(file->packets, 11);
 	assert_int_equal(counts.packets, 11);

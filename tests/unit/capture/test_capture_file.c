@@ -32,7 +32,7 @@ static char error[CAPTURE_ERROR_TEXT];
 static char complaint[512];
 static atomic_uint complaints;
 
-static void complain(const char *format, ...)
+static void report_error(const char *format, ...)
 {
 	va_list args;
 
@@ -47,7 +47,7 @@ static int start(const char *text)
 	struct capture_config config;
 
 	assert_int_equal(capture_config_parse(&config, text, error), 0);
-	config.complain = complain;
+	config.report_error = report_error;
 	atomic_store(&complaints, 0);
 	return capture_start(&config, -1, error);
 }
@@ -61,7 +61,7 @@ static void put(size_t length)
 	const struct capture_packets packets = {
 		.path = &path, .pieces = &piece, .count = 1, .bytes = length
 	};
-	struct capture *capture = capture_on();
+	struct capture *capture = capture_running();
 
 	if (capture)
 		capture_put(capture, &packets);
@@ -79,24 +79,24 @@ static void test_buffer_keeps_order(void **state)
 	(void)state;
 	assert_int_equal(capture_buffer_open(&buffer), 0);
 	for (int i = 0; i < 3; i++) {
-		record[i] = capture_buffer_add(&buffer, 100 + (size_t)i, 1, &now[i]);
+		record[i] = capture_buffer_reserve(&buffer, 100 + (size_t)i, 1, &now[i]);
 		assert_non_null(record[i]);
 	}
 	assert_true(now[0] <= now[1] && now[1] <= now[2]);
-	capture_buffer_end(record[2], true);
-	assert_null(capture_buffer_oldest(&buffer));
-	capture_buffer_end(record[0], false);
-	assert_null(capture_buffer_oldest(&buffer));
-	capture_buffer_end(record[1], true);
+	capture_buffer_complete(record[2], true);
+	assert_null(capture_buffer_peek(&buffer));
+	capture_buffer_complete(record[0], false);
+	assert_null(capture_buffer_peek(&buffer));
+	capture_buffer_complete(record[1], true);
 	for (int i = 1; i < 3; i++) {
-		assert_ptr_equal(capture_buffer_oldest(&buffer), record[i]);
-		assert_false(i == 1 && capture_buffer_shut(&buffer));
-		capture_buffer_read(&buffer, record[i]);
+		assert_ptr_equal(capture_buffer_peek(&buffer), record[i]);
+		assert_false(i == 1 && capture_buffer_close(&buffer));
+		capture_buffer_pop(&buffer, record[i]);
 	}
-	assert_null(capture_buffer_oldest(&buffer));
-	assert_true(capture_buffer_shut(&buffer));
-	assert_null(capture_buffer_add(&buffer, 100, 1, &now[0]));
-	capture_buffer_close(&buffer);
+	assert_null(capture_buffer_peek(&buffer));
+	assert_true(capture_buffer_close(&buffer));
+	assert_null(capture_buffer_reserve(&buffer, 100, 1, &now[0]));
+	capture_buffer_free(&buffer);
 }
 
 /* Packets of one call have one time, but not one before that of an earlier record. */
@@ -107,23 +107,23 @@ static void test_buffer_given_time(void **state)
 
 	(void)state;
 	assert_int_equal(capture_buffer_open(&buffer), 0);
-	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &first), true);
+	capture_buffer_complete(capture_buffer_reserve(&buffer, 100, 1, &first), true);
 	again = first;
-	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &again), true);
+	capture_buffer_complete(capture_buffer_reserve(&buffer, 100, 1, &again), true);
 	assert_int_equal(again, first);
 	do {
 		other = 0;
-		capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &other), true);
+		capture_buffer_complete(capture_buffer_reserve(&buffer, 100, 1, &other), true);
 	} while (other == first);
 	again = first;
-	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &again), true);
+	capture_buffer_complete(capture_buffer_reserve(&buffer, 100, 1, &again), true);
 	assert_int_equal(again, other);
 	/* A buffer that is younger than the call. */
 	late = other + 1000000000;
 	again = late;
-	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &again), true);
+	capture_buffer_complete(capture_buffer_reserve(&buffer, 100, 1, &again), true);
 	assert_int_equal(again, late);
-	capture_buffer_close(&buffer);
+	capture_buffer_free(&buffer);
 }
 
 /* Around the end many times, with records of all lengths; the bytes are those that went in. */
@@ -137,23 +137,23 @@ static void test_buffer_goes_round(void **state)
 	for (uint32_t i = 0; total < 5u * CAPTURE_BUFFER_BYTES; i++) {
 		size_t bytes = 1 + (i * 7919u) % CAPTURE_RECORD_MAX;
 		uint64_t now = 0;
-		struct capture_record *record = capture_buffer_add(&buffer, bytes, 1, &now),
+		struct capture_record *record = capture_buffer_reserve(&buffer, bytes, 1, &now),
 				      *oldest;
 
 		assert_non_null(record);
 		memset(record->data, (int)(i & 0xff), bytes);
-		capture_buffer_end(record, true);
-		oldest = capture_buffer_oldest(&buffer);
+		capture_buffer_complete(record, true);
+		oldest = capture_buffer_peek(&buffer);
 		assert_ptr_equal(oldest, record);
 		assert_true(oldest->bytes >= bytes);
 		for (size_t k = 0; k < bytes; k += 97)
 			assert_int_equal(oldest->data[k], i & 0xff);
-		capture_buffer_read(&buffer, oldest);
+		capture_buffer_pop(&buffer, oldest);
 		total += oldest->bytes;
 	}
 	assert_int_equal(atomic_load(&buffer.lost), 0);
-	assert_true(capture_buffer_shut(&buffer));
-	capture_buffer_close(&buffer);
+	assert_true(capture_buffer_close(&buffer));
+	capture_buffer_free(&buffer);
 }
 
 /* A full buffer is waited for once; then packets are lost, and counted, until half is free. */
@@ -166,19 +166,19 @@ static void test_buffer_is_full(void **state)
 
 	(void)state;
 	assert_int_equal(capture_buffer_open(&buffer), 0);
-	while ((record = capture_buffer_add(&buffer, 100000, 3, &now))) {
-		capture_buffer_end(record, true);
+	while ((record = capture_buffer_reserve(&buffer, 100000, 3, &now))) {
+		capture_buffer_complete(record, true);
 		added++;
 	}
 	assert_uint_in_range(added, 160, 168);
 	assert_int_equal(atomic_load(&buffer.lost), 3);
 	for (unsigned int i = 0; i < added / 2 - 2; i++)
-		capture_buffer_read(&buffer, capture_buffer_oldest(&buffer));
-	assert_null(capture_buffer_add(&buffer, 100, 1, &now));
+		capture_buffer_pop(&buffer, capture_buffer_peek(&buffer));
+	assert_null(capture_buffer_reserve(&buffer, 100, 1, &now));
 	assert_int_equal(atomic_load(&buffer.lost), 4);
 	for (unsigned int i = 0; i < 4; i++)
-		capture_buffer_read(&buffer, capture_buffer_oldest(&buffer));
-	assert_non_null(capture_buffer_add(&buffer, 100, 1, &now));
+		capture_buffer_pop(&buffer, capture_buffer_peek(&buffer));
+	assert_non_null(capture_buffer_reserve(&buffer, 100, 1, &now));
 }
 
 enum {
@@ -192,12 +192,12 @@ static void *add_many(void *arg)
 
 	for (uint32_t i = 0; i < EACH; i++) {
 		uint64_t now = 0;
-		struct capture_record *record = capture_buffer_add(buffer, 200, 1, &now);
+		struct capture_record *record = capture_buffer_reserve(buffer, 200, 1, &now);
 
 		if (!record)
 			return (void *)1;
 		memcpy(record->data, &now, sizeof(now));
-		capture_buffer_end(record, i % 3 != 0);
+		capture_buffer_complete(record, i % 3 != 0);
 	}
 	return NULL;
 }
@@ -215,14 +215,14 @@ static void test_buffer_threads(void **state)
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, add_many, &buffer), 0);
 	while (read < expected) {
-		struct capture_record *record = capture_buffer_oldest(&buffer);
+		struct capture_record *record = capture_buffer_peek(&buffer);
 
 		if (!record)
 			continue;
 		memcpy(&now, record->data, sizeof(now));
 		assert_true(now >= before);
 		before = now;
-		capture_buffer_read(&buffer, record);
+		capture_buffer_pop(&buffer, record);
 		read++;
 	}
 	for (int i = 0; i < THREADS; i++) {
@@ -231,9 +231,9 @@ static void test_buffer_threads(void **state)
 		pthread_join(thread[i], &failed);
 		assert_null(failed);
 	}
-	assert_null(capture_buffer_oldest(&buffer));
-	assert_true(capture_buffer_shut(&buffer));
-	capture_buffer_close(&buffer);
+	assert_null(capture_buffer_peek(&buffer));
+	assert_true(capture_buffer_close(&buffer));
+	capture_buffer_free(&buffer);
 }
 
 /* ---- files ---- */
@@ -244,7 +244,7 @@ static void test_buffer_threads(void **state)
  */
 static void add_and_read(const char *name, int flags)
 {
-	static uint8_t blocks[CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL];
+	static uint8_t blocks[CAPTURE_FILE_APPEND_MAX + CAPTURE_FILE_TAIL];
 	const struct pcapng_packet packet = { .captured = 1000, .original = 1000 };
 	int fd = open(name, flags | O_CREAT | O_CLOEXEC, 0600);
 	const struct pcapng_file *read;
@@ -255,13 +255,13 @@ static void add_and_read(const char *name, int flags)
 	assert_true(fd >= 0);
 	assert_int_equal(capture_file_adopt(&file, fd, error), 0);
 	used = pcapng_put_head(blocks, 65535, "a test", NULL);
-	assert_int_equal(capture_file_add(&file, blocks, used), 0);
+	assert_int_equal(capture_file_append(&file, blocks, used), 0);
 	for (unsigned int count = 1; count < 900; count *= 3) {
 		for (used = 0; used < count * pcapng_packet_bytes(&packet);
 		     used += pcapng_packet_bytes(&packet))
 			pcapng_put_packet(blocks + used, &packet);
 		for (int i = 0; i < 3; i++) {
-			assert_int_equal(capture_file_add(&file, blocks, used), 0);
+			assert_int_equal(capture_file_append(&file, blocks, used), 0);
 			packets += count;
 			read = pcapng_read(name);
 			assert_int_equal(read->packets, packets);
@@ -311,7 +311,7 @@ static long write_calls(void)
 /* The cost of a file depends on the blocks that are added at a time, not on its pages. */
 static void test_few_calls(void **state)
 {
-	static uint8_t blocks[CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL];
+	static uint8_t blocks[CAPTURE_FILE_APPEND_MAX + CAPTURE_FILE_TAIL];
 	const struct pcapng_packet packet = { .captured = 60000, .original = 60000 };
 	const size_t bytes = pcapng_packet_bytes(&packet), additions = 32;
 	const char *name = tmpdir_file("calls.pcapng");
@@ -321,17 +321,19 @@ static void test_few_calls(void **state)
 	(void)state;
 	assert_int_equal(capture_file_open(&file, name, error), 0);
 	assert_int_equal(
-		capture_file_add(&file, blocks, pcapng_put_head(blocks, 65535, "a test", NULL)), 0);
-	for (size_t at = 0; at + bytes <= CAPTURE_FILE_ADD_MAX; at += bytes)
+		capture_file_append(&file, blocks, pcapng_put_head(blocks, 65535, "a test", NULL)),
+		0);
+	for (size_t at = 0; at + bytes <= CAPTURE_FILE_APPEND_MAX; at += bytes)
 		pcapng_put_packet(blocks + at, &packet);
 	before = write_calls();
 	for (size_t i = 0; i < additions; i++)
 		assert_int_equal(
-			capture_file_add(&file, blocks, CAPTURE_FILE_ADD_MAX / bytes * bytes), 0);
+			capture_file_append(&file, blocks, CAPTURE_FILE_APPEND_MAX / bytes * bytes),
+			0);
 	if (before >= 0)
 		assert_uint_in_range(write_calls() - before, additions, 4 * additions);
 	capture_file_close(&file);
-	assert_int_equal(pcapng_read(name)->packets, additions * (CAPTURE_FILE_ADD_MAX / bytes));
+	assert_int_equal(pcapng_read(name)->packets, additions * (CAPTURE_FILE_APPEND_MAX / bytes));
 }
 
 /* A process that is killed while it writes as fast as it can leaves a file that is sound. */
@@ -370,12 +372,12 @@ static void change_until_killed(const char *name, int begun)
 	struct capture_file file;
 
 	if (capture_file_open(&file, name, error) ||
-	    capture_file_add(&file, blocks, pcapng_put_head(blocks, 65535, "a test", NULL)) ||
+	    capture_file_append(&file, blocks, pcapng_put_head(blocks, 65535, "a test", NULL)) ||
 	    write(begun, "", 1) != 1)
 		_exit(1);
 	pcapng_put_packet(blocks, &packet);
 	while (file.end < 50000000)
-		if (capture_file_add(&file, blocks, bytes))
+		if (capture_file_append(&file, blocks, bytes))
 			_exit(1);
 	pause();
 }
@@ -472,7 +474,7 @@ static void test_pipe(void **state)
 	assert_non_null(reader);
 	for (int i = 0; i < 2000 && start(name); i++)
 		usleep(1000);
-	assert_non_null(capture_on());
+	assert_non_null(capture_running());
 	for (int i = 0; i < 100; i++)
 		put(5000);
 	capture_stop(NULL);
@@ -526,7 +528,7 @@ static void test_busy(void **state)
 		capture_fork_prepare();
 		capture_fork_child();
 		put(100);
-		if (capture_on() || start(tmpdir_file("busy.pcapng")) != -EBUSY)
+		if (capture_running() || start(tmpdir_file("busy.pcapng")) != -EBUSY)
 			_exit(1);
 		exit(strstr(error, "%p in the name") ? 0 : 2);
 	}

@@ -135,7 +135,7 @@ static void test_refused(void **state)
 static void test_off(void **state)
 {
 	(void)state;
-	assert_null(capture_on());
+	assert_null(capture_running());
 	send_burst(TAP_AGAIN, -EAGAIN);
 	send_burst(TAP_AGAIN, 0);
 }

@@ -13,42 +13,42 @@
 #include <cmocka.h>
 #include <pcap/dlt.h>
 
-#include "trace/copies.h"
-#include "trace/frame.h"
-#include "trace/notes.h"
-#include "trace/pairing.h"
-#include "trace/burst.h"
-#include "trace/spans.h"
+#include "trace/dedup.h"
+#include "trace/input/frame.h"
+#include "trace/input/pcapng_meta.h"
+#include "trace/flow_pair.h"
+#include "trace/input/burst.h"
+#include "trace/stream/range_set.h"
 #include "wire/bytes.h"
 
 static void test_spans(void **state)
 {
-	struct spans spans = { .count = 0 };
+	struct range_set set = { .count = 0 };
 
 	(void)state;
-	spans_add(&spans, 10, 20);
-	spans_add(&spans, 30, 31);
-	assert_int_equal(spans_total(&spans), 11);
-	assert_int_equal(spans_first(&spans, 0, 100), 10);
-	assert_false(spans_take(&spans, 9));
-	assert_false(spans_take(&spans, 20));
-	assert_true(spans_take(&spans, 15));
-	assert_false(spans_take(&spans, 15));
-	assert_int_equal(spans_first(&spans, 15, 100), 16);
-	assert_true(spans_take(&spans, 10));
-	assert_true(spans_take(&spans, 19));
-	assert_true(spans_take(&spans, 30));
-	assert_int_equal(spans_total(&spans), 7);
+	range_set_add(&set, 10, 20);
+	range_set_add(&set, 30, 31);
+	assert_int_equal(range_set_total(&set), 11);
+	assert_int_equal(range_set_first(&set, 0, 100), 10);
+	assert_false(range_set_remove(&set, 9));
+	assert_false(range_set_remove(&set, 20));
+	assert_true(range_set_remove(&set, 15));
+	assert_false(range_set_remove(&set, 15));
+	assert_int_equal(range_set_first(&set, 15, 100), 16);
+	assert_true(range_set_remove(&set, 10));
+	assert_true(range_set_remove(&set, 19));
+	assert_true(range_set_remove(&set, 30));
+	assert_int_equal(range_set_total(&set), 7);
 	for (uint64_t position = 11; position < 19; position++)
-		assert_int_equal(spans_take(&spans, position), position != 15);
-	assert_int_equal(spans_total(&spans), 0);
-	assert_int_equal(spans_first(&spans, 0, 5), 5);
+		assert_int_equal(range_set_remove(&set, position), position != 15);
+	assert_int_equal(range_set_total(&set), 0);
+	assert_int_equal(range_set_first(&set, 0, 5), 5);
 	/* There is no end of room: the oldest is given up, and counts as missing. */
-	for (uint64_t i = 0; i < 2 * SPANS_MAX; i++)
-		spans_add(&spans, 10 * i, 10 * i + 2);
-	assert_int_equal(spans_total(&spans), 4 * SPANS_MAX);
-	assert_false(spans_take(&spans, 0));
-	assert_true(spans_take(&spans, 10 * (2 * SPANS_MAX - 1)));
+	for (uint64_t i = 0; i < 2 * RANGE_SET_MAX; i++)
+		range_set_add(&set, 10 * i, 10 * i + 2);
+	assert_int_equal(range_set_total(&set), 4 * RANGE_SET_MAX);
+	assert_false(range_set_remove(&set, 0));
+	assert_true(range_set_remove(&set, 10 * (2 * RANGE_SET_MAX - 1)));
 }
 
 static struct trace_packet copy_of(uint64_t hash, enum trace_way way, uint16_t flags, uint64_t ns)
@@ -66,9 +66,9 @@ static void marked(struct trace_packet *items, size_t count, const char *expecte
 
 	for (size_t i = 0; i < count; i++)
 		number += expected[i] == '1';
-	assert_int_equal(copies_mark(&packets), number);
+	assert_int_equal(dedup_mark(&packets), number);
 	for (size_t i = 0; i < count; i++)
-		assert_int_equal((items[i].flags & TRACE_COPY) != 0, expected[i] == '1');
+		assert_int_equal((items[i].flags & TRACE_DUPLICATE) != 0, expected[i] == '1');
 }
 
 /* A received packet is the copy of the sent one, however often it was sent. */
@@ -89,7 +89,7 @@ static void test_copies_by_way(void **state)
 	marked(items, 8, "00101000");
 	/* Of copied responses the received one is kept, and lost ones are kept, too. */
 	for (size_t i = 0; i < 8; i++) {
-		items[i].flags &= (uint16_t)~TRACE_COPY;
+		items[i].flags &= (uint16_t)~TRACE_DUPLICATE;
 		items[i].opcode = WIRE_ACKNOWLEDGE;
 	}
 	marked(items, 8, "10000100");
@@ -177,8 +177,8 @@ static void check_notes(bool swapped)
 {
 	char name[] = "/tmp/uroce-notes-XXXXXX";
 	struct writer writer = { fdopen(mkstemp(name), "wb"), swapped };
-	struct notes notes;
-	struct note note;
+	struct pcapng_meta reader;
+	struct pkt_meta meta;
 
 	words(&writer, 7, (uint32_t[]){ 0x0a0d0d0a, 28, 0x1a2b3c4d, 1, ~0u, ~0u, 28 });
 	words(&writer, 5, (uint32_t[]){ 1, 20, 1, 0, 20 });
@@ -189,34 +189,34 @@ static void check_notes(bool swapped)
 	packet(&writer, "not sent: dropped", 0);
 	words(&writer, 3, (uint32_t[]){ 6, 4000, 0 }); /* cut short */
 	fclose(writer.file);
-	notes_open(&notes, name);
-	note = notes_next(&notes);
-	assert_true(note.refused && note.way == TRACE_WAY_IN);
-	note = notes_next(&notes);
-	assert_true(!note.refused && note.way == TRACE_WAY_OUT);
-	note = notes_next(&notes);
-	assert_true(!note.refused && note.way == TRACE_WAY_UNKNOWN);
-	note = notes_next(&notes);
-	assert_true(note.refused && note.way == TRACE_WAY_UNKNOWN);
+	pcapng_meta_open(&reader, name);
+	meta = pcapng_meta_next(&reader);
+	assert_true(meta.refused && meta.way == TRACE_WAY_IN);
+	meta = pcapng_meta_next(&reader);
+	assert_true(!meta.refused && meta.way == TRACE_WAY_OUT);
+	meta = pcapng_meta_next(&reader);
+	assert_true(!meta.refused && meta.way == TRACE_WAY_UNKNOWN);
+	meta = pcapng_meta_next(&reader);
+	assert_true(meta.refused && meta.way == TRACE_WAY_UNKNOWN);
 	for (int i = 0; i < 3; i++) {
-		note = notes_next(&notes);
-		assert_true(!note.refused && note.way == TRACE_WAY_UNKNOWN);
+		meta = pcapng_meta_next(&reader);
+		assert_true(!meta.refused && meta.way == TRACE_WAY_UNKNOWN);
 	}
-	assert_null(notes.file);
-	notes_close(&notes);
+	assert_null(reader.file);
+	pcapng_meta_close(&reader);
 	unlink(name);
 }
 
 static void test_notes(void **state)
 {
-	struct notes notes;
+	struct pcapng_meta reader;
 
 	(void)state;
 	check_notes(false);
 	check_notes(true);
-	notes_open(&notes, "/nonexistent");
-	assert_false(notes_next(&notes).refused);
-	notes_close(&notes);
+	pcapng_meta_open(&reader, "/nonexistent");
+	assert_false(pcapng_meta_next(&reader).refused);
+	pcapng_meta_close(&reader);
 }
 
 /* Ethernet, IPv4 and UDP around length bytes of BTH and what follows. */
@@ -289,7 +289,7 @@ static void test_pairing_by_psn(void **state)
 {
 	struct flows flows = { 0 };
 	struct cm_log log = { 0 };
-	enum pairing_by by[32];
+	enum flow_pair_by by[32];
 
 	(void)state;
 	for (uint32_t i = 0; i < 10; i++)
@@ -300,9 +300,9 @@ static void test_pairing_by_psn(void **state)
 				  0xfffffe + 100000 * i + j);
 		}
 	assert_int_equal(flows.count, 20);
-	pairing_find(&flows, &log, by);
+	flow_pair_find(&flows, &log, by);
 	for (uint32_t i = 0; i < flows.count; i++) {
-		assert_int_equal(by[i], PAIRING_PSN);
+		assert_int_equal(by[i], FLOW_PAIR_PSN);
 		assert_int_equal(flows.items[i].src_qpn + flows.items[i].dst_qpn, 159);
 	}
 	flows_free(&flows);
@@ -320,7 +320,7 @@ static void test_generations(void **state)
 	assert_int_equal(flows.count, 1);
 	packet_to(&flows, 1, 2, 100, WIRE_SEND_ONLY, 0x800000);
 	assert_int_equal(flows.count, 2);
-	flows_forget(&flows, from, to, 100);
+	flows_end_qp(&flows, from, to, 100);
 	packet_to(&flows, 1, 2, 100, WIRE_SEND_ONLY, 0x800001);
 	assert_int_equal(flows.count, 3);
 	assert_int_equal(flows.items[2].older, 1);

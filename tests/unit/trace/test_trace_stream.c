@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/base/aeth.h"
-#include "trace/stream.h"
+#include "trace/stream/stream.h"
 #include "wire/packet.h"
 
 #define MTU 1024
@@ -21,17 +21,17 @@ static struct stream stream;
 static uint64_t now;
 static uint32_t frame;
 
-static void begin_with(struct stream_facts facts)
+static void begin_with(struct stream_params params)
 {
-	facts.keep_events = true;
-	stream_init(&stream, &facts);
+	params.keep_events = true;
+	stream_init(&stream, &params);
 	now = 1000000000;
 	frame = 0;
 }
 
 static void begin(void)
 {
-	begin_with((struct stream_facts){ .mtu = MTU, .read_depth = UINT32_MAX });
+	begin_with((struct stream_params){ .mtu = MTU, .read_depth = UINT32_MAX });
 }
 
 static void end(void)
@@ -200,16 +200,16 @@ static void test_limited(void **state)
 	assert_int_equal(stream.counts.limited, 1);
 	nothing_broken();
 	ask(WIRE_SEND_MIDDLE, 101, 0);
-	broken(RULE_LIMITED_STOPS, 1);
+	broken(RULE_LIMITED_BEYOND_LSN, 1);
 	ack(101, 0, 0);
 	ask(WIRE_SEND_LAST, 102, ASKS); /* it has got a receive WQE */
-	broken(RULE_LIMITED_STOPS, 1);
+	broken(RULE_LIMITED_BEYOND_LSN, 1);
 	end();
 
 	begin();
 	ack(99, 0, 0);
 	ask(WIRE_SEND_ONLY, 100, 0);
-	broken(RULE_LIMITED_ASKS, 1);
+	broken(RULE_LIMITED_WITHOUT_ACK_REQ, 1);
 	end();
 
 	begin();
@@ -229,7 +229,7 @@ static void test_overtaking(void **state)
 	ack(99, 0, 0);
 	ask(WIRE_SEND_ONLY, 100, ASKS);
 	ask(WIRE_WRITE_ONLY, 101, ASKS);
-	broken(RULE_OVERTAKES, 1);
+	broken(RULE_PASSES_LIMITED, 1);
 	end();
 
 	/* By rule C13: all of a WRITE with immediate may go. */
@@ -343,7 +343,7 @@ static void test_rnr(void **state)
 	ack(99, 1, 0);
 	ask(WIRE_SEND_ONLY, 100, ASKS);
 	nak(100, AETH_RNR_NAK, 1);
-	broken(RULE_CREDITS_LIE, 1);
+	broken(RULE_CREDITS_TOO_HIGH, 1);
 	end();
 }
 
@@ -395,7 +395,7 @@ static void test_read(void **state)
 	uint8_t right = syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED);
 
 	(void)state;
-	begin_with((struct stream_facts){ .mtu = MTU, .read_depth = 1 });
+	begin_with((struct stream_params){ .mtu = MTU, .read_depth = 1 });
 	ask_read(NEAR_WRAP, 3 * MTU);
 	assert_int_equal(stream.reads, 1);
 	ask(WIRE_SEND_ONLY, NEAR_WRAP + 3, 0);
@@ -478,13 +478,13 @@ static void test_shape(void **state)
 	end();
 
 	/* By rule C11: where the beginning was seen, the MSN is known. */
-	begin_with((struct stream_facts){ .start_is_known = true, .start = 1 });
+	begin_with((struct stream_params){ .start_is_known = true, .start = 1 });
 	ask(WIRE_SEND_ONLY, 1, 0);
 	ack_unlimited(1, 2);
 	broken(RULE_MSN, 1);
 	end();
 
-	begin_with((struct stream_facts){ .start_is_known = true, .start = 1 });
+	begin_with((struct stream_params){ .start_is_known = true, .start = 1 });
 	ack(0, 2, 1);
 	ask(WIRE_SEND_ONLY, 1, 0);
 	broken(RULE_INITIAL_MSN, 1);
@@ -515,7 +515,7 @@ static void test_events(void **state)
 	}
 	assert_int_equal(stream.events.items[2].limit, 1);
 	assert_int_equal(stream.events.items[2].messages, 2);
-	assert_true(stream_height(&stream, stream.next) == 2.0);
+	assert_true(stream_message_at(&stream, stream.next) == 2.0);
 	end();
 }
 

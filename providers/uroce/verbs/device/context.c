@@ -76,7 +76,7 @@ static int start_capture(char text[PROGRESS_ERROR_TEXT])
 
 	if (error || !*config.name)
 		return error;
-	config.complain = uroce_complain;
+	config.report_error = uroce_complain;
 	error = capture_start_once(&config, why);
 	if (error)
 		snprintf(text, PROGRESS_ERROR_TEXT, "UROCE_CAPTURE: %.200s", why);

@@ -69,7 +69,7 @@ static void start_capture(const char *options, int file)
 		close(file);
 	} else {
 		snprintf(config.name, sizeof(config.name), "the file of uroce-stat");
-		config.complain = uroce_complain;
+		config.report_error = uroce_complain;
 		result = capture_start(&config, file, error);
 	}
 	capture_client.capturing = !result;

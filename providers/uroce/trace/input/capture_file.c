@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "capture.h"
+#include "capture_file.h"
 
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #define NS_PER_SECOND 1000000000u
 
-static int read_frames(pcap_t *pcap, struct notes *notes,
+static int read_frames(pcap_t *pcap, struct pcapng_meta *reader,
 		       void (*each)(void *context, const struct capture_frame *frame),
 		       void *context)
 {
@@ -23,7 +23,7 @@ static int read_frames(pcap_t *pcap, struct notes *notes,
 		frame.number++;
 		frame.captured = header->caplen;
 		frame.length = header->len;
-		frame.note = notes_next(notes);
+		frame.meta = pcapng_meta_next(reader);
 		each(context, &frame);
 	}
 	return result == PCAP_ERROR_BREAK ? 0 : -1;
@@ -33,7 +33,7 @@ int capture_read(const char *path, void (*each)(void *context, const struct capt
 		 void *context, char *error, size_t error_size)
 {
 	char why[PCAP_ERRBUF_SIZE] = "";
-	struct notes notes;
+	struct pcapng_meta reader;
 	pcap_t *pcap;
 	int result = -1;
 
@@ -48,9 +48,9 @@ int capture_read(const char *path, void (*each)(void *context, const struct capt
 			 "loopback, raw IP)",
 			 pcap_datalink(pcap));
 	} else {
-		notes_open(&notes, path);
-		result = read_frames(pcap, &notes, each, context);
-		notes_close(&notes);
+		pcapng_meta_open(&reader, path);
+		result = read_frames(pcap, &reader, each, context);
+		pcapng_meta_close(&reader);
 		if (result < 0)
 			snprintf(error, error_size, "%s", pcap_geterr(pcap));
 	}

@@ -4,13 +4,13 @@
  * BSD loopback, raw IP; IPv4 and IPv6.  Input is untrusted: each length is checked against the
  * captured bytes.
  */
-#ifndef UROCE_TRACE_FRAME_H
-#define UROCE_TRACE_FRAME_H
+#ifndef UROCE_TRACE_INPUT_FRAME_H
+#define UROCE_TRACE_INPUT_FRAME_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "packet.h"
+#include "trace/packet.h"
 #include "wire/icrc.h"
 
 struct frame {

@@ -49,11 +49,12 @@ static void print_row(FILE *out, const char *label, const char *there, const cha
 	fprintf(out, "  %-28s %*s %*s\n", label, COLUMN, there, COLUMN, back);
 }
 
-static void format_count(const struct stream *stream, const struct count_row *row, char text[32])
+static void format_count(const struct stream *stream, const struct stream_stat_row *row,
+			 char text[32])
 {
-	uint64_t value = count_value(&stream->counts, row);
+	uint64_t value = stream_stat_value(&stream->counts, row);
 
-	if (row->unit == COUNT_TIME)
+	if (row->unit == STREAM_STAT_TIME)
 		format_time(value, text);
 	else
 		snprintf(text, 32, "%" PRIu64, value);
@@ -64,9 +65,9 @@ static void print_counts(FILE *out, const struct stream streams[2])
 {
 	char there[32], back[32];
 
-	for (const struct count_row *row = count_rows; row->name; row++) {
-		if (count_value(&streams[0].counts, row) == 0 &&
-		    count_value(&streams[1].counts, row) == 0)
+	for (const struct stream_stat_row *row = stream_stat_rows; row->name; row++) {
+		if (stream_stat_value(&streams[0].counts, row) == 0 &&
+		    stream_stat_value(&streams[1].counts, row) == 0)
 			continue;
 		format_count(&streams[0], row, there);
 		format_count(&streams[1], row, back);
@@ -193,7 +194,7 @@ static void print_connection(FILE *out, const struct trace *trace,
 	format_qpn(flow->dst_qpn, dst);
 	fprintf(out, "\nconnection %zu  %s  a = %s %s  b = %s %s  (found by: %s)\n", number,
 		report_service(flow->service), report_address(flow->src, from), src,
-		report_address(flow->dst, to), dst, pairing_name(connection->by));
+		report_address(flow->dst, to), dst, flow_pair_by_name(connection->by));
 	if (!connection->is_reliable) {
 		const struct flow *back = connection->flows[1] == FLOW_NONE
 						  ? NULL

@@ -4,28 +4,28 @@
  * packet was dropped by the capturing process, which uroce reports in a comment.  The file is read
  * a second time, packet by packet in step with libpcap.
  */
-#ifndef UROCE_TRACE_NOTES_H
-#define UROCE_TRACE_NOTES_H
+#ifndef UROCE_TRACE_INPUT_PCAPNG_META_H
+#define UROCE_TRACE_INPUT_PCAPNG_META_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "packet.h"
+#include "trace/packet.h"
 
-struct notes {
+struct pcapng_meta {
 	FILE *file;   /* NULL: no more metadata */
 	bool swapped; /* the section is not in host byte order */
 };
 
-struct note {
+struct pkt_meta {
 	enum trace_way way;
 	bool refused; /* dropped by the receiving process, or not sent */
 };
 
 /* Opens a file.  If it is not a regular pcapng file, packets have no metadata. */
-void notes_open(struct notes *notes, const char *path);
+void pcapng_meta_open(struct pcapng_meta *reader, const char *path);
 /* Returns the metadata of the next packet.  A malformed block ends them; libpcap reports it. */
-struct note notes_next(struct notes *notes);
-void notes_close(struct notes *notes);
+struct pkt_meta pcapng_meta_next(struct pcapng_meta *reader);
+void pcapng_meta_close(struct pcapng_meta *reader);
 
 #endif

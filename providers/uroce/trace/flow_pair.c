@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "pairing.h"
+#include "flow_pair.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@ enum pair_score {
 	SCORE_ENOUGH = SCORE_PORT_HASH,
 };
 
-const char *pairing_name(enum pairing_by by)
+const char *flow_pair_by_name(enum flow_pair_by by)
 {
 	static const char *const names[] = {
-		[PAIRING_NONE] = "one direction only",
-		[PAIRING_CM] = "REQ and REP",
-		[PAIRING_PSN] = "PSNs",
-		[PAIRING_PORT] = "source port",
+		[FLOW_PAIR_NONE] = "one direction only",
+		[FLOW_PAIR_CM] = "REQ and REP",
+		[FLOW_PAIR_PSN] = "PSNs",
+		[FLOW_PAIR_PORT] = "source port",
 	};
 
 	return names[by];
@@ -83,8 +83,8 @@ static int score_pair(const struct flow *a, const struct flow *b)
 	return sum;
 }
 
-static void pair_flows(struct flows *flows, uint32_t a, uint32_t b, enum pairing_by how,
-		       enum pairing_by *by)
+static void pair_flows(struct flows *flows, uint32_t a, uint32_t b, enum flow_pair_by how,
+		       enum flow_pair_by *by)
 {
 	flows->items[a].peer = b;
 	flows->items[b].peer = a;
@@ -112,7 +112,7 @@ static uint32_t find_unpaired(const struct flows *flows, const uint8_t src[16],
 	return FLOW_NONE;
 }
 
-static void pair_by_cm(struct flows *flows, const struct cm_log *log, enum pairing_by *by)
+static void pair_by_cm(struct flows *flows, const struct cm_log *log, enum flow_pair_by *by)
 {
 	size_t count = log->count < FLOWS_MAX ? log->count : FLOWS_MAX;
 
@@ -131,7 +131,7 @@ static void pair_by_cm(struct flows *flows, const struct cm_log *log, enum pairi
 			flows->items[backward].src_qpn = passive->qpn;
 		/* A QP connected to itself has one flow for both directions. */
 		if (forward != FLOW_NONE && backward != FLOW_NONE && forward != backward)
-			pair_flows(flows, forward, backward, PAIRING_CM, by);
+			pair_flows(flows, forward, backward, FLOW_PAIR_CM, by);
 	}
 }
 
@@ -161,10 +161,10 @@ static uint32_t find_best_peer(const struct flows *flows, uint32_t of, int *best
 	return found;
 }
 
-void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by *by)
+void flow_pair_find(struct flows *flows, const struct cm_log *log, enum flow_pair_by *by)
 {
 	for (size_t i = 0; i < flows->count; i++)
-		by[i] = PAIRING_NONE;
+		by[i] = FLOW_PAIR_NONE;
 	pair_by_cm(flows, log, by);
 	for (uint32_t i = 0; i < flows->count; i++) {
 		int ours, theirs;
@@ -175,8 +175,8 @@ void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by
 		other = find_best_peer(flows, i, &ours);
 		/* Each must be the best match of the other. */
 		if (other != FLOW_NONE && find_best_peer(flows, other, &theirs) == i)
-			pair_flows(flows, i, other, ours >= SCORE_PSN ? PAIRING_PSN : PAIRING_PORT,
-				   by);
+			pair_flows(flows, i, other,
+				   ours >= SCORE_PSN ? FLOW_PAIR_PSN : FLOW_PAIR_PORT, by);
 	}
 	/* A single candidate between two addresses is accepted with a low score. */
 	for (uint32_t i = 0; i < flows->count; i++) {
@@ -192,6 +192,6 @@ void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by
 			other = j;
 		}
 		if (candidates == 1)
-			pair_flows(flows, i, other, PAIRING_PORT, by);
+			pair_flows(flows, i, other, FLOW_PAIR_PORT, by);
 	}
 }

@@ -6,8 +6,8 @@
  * length is the smallest for which the first packet has a correct ICRC and the next one begins with
  * a BTH to the same QP.
  */
-#ifndef UROCE_TRACE_BURST_H
-#define UROCE_TRACE_BURST_H
+#ifndef UROCE_TRACE_INPUT_BURST_H
+#define UROCE_TRACE_INPUT_BURST_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "copies.h"
+#include "dedup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static uint64_t mark_by_direction(struct hashed_packet *records, size_t count)
 	for (size_t i = 0; i < count && marked < kept; i++) {
 		if (!has_direction(records[i].packet, drop))
 			continue;
-		records[i].packet->flags |= TRACE_COPY;
+		records[i].packet->flags |= TRACE_DUPLICATE;
 		marked++;
 	}
 	return marked;
@@ -71,7 +71,7 @@ static uint64_t mark_by_ip_id(struct hashed_packet *records, size_t count)
 			first = time;
 			continue;
 		}
-		records[i].packet->flags |= TRACE_COPY;
+		records[i].packet->flags |= TRACE_DUPLICATE;
 		marked++;
 	}
 	return marked;
@@ -119,7 +119,7 @@ static size_t count_capture_points(const struct hashed_packet *records, size_t c
 	return 1;
 }
 
-uint64_t copies_mark(struct trace_packets *packets)
+uint64_t dedup_mark(struct trace_packets *packets)
 {
 	struct hashed_packet *records = malloc((packets->count + 1) * sizeof(*records));
 	uint64_t marked = 0;
@@ -144,7 +144,7 @@ uint64_t copies_mark(struct trace_packets *packets)
 		} else {
 			for (size_t j = 0; j < same; j++)
 				if (j % points != 0) {
-					records[i + j].packet->flags |= TRACE_COPY;
+					records[i + j].packet->flags |= TRACE_DUPLICATE;
 					marked++;
 				}
 		}

@@ -4,25 +4,25 @@
  * exact, or by similarity: the PSNs of one flow's responses match those of the other's requests,
  * the UDP source ports are the same, as with rxe and uroce, or are derived from the two QP numbers.
  */
-#ifndef UROCE_TRACE_PAIRING_H
-#define UROCE_TRACE_PAIRING_H
+#ifndef UROCE_TRACE_FLOW_PAIR_H
+#define UROCE_TRACE_FLOW_PAIR_H
 
 #include "cm_log.h"
 #include "flow.h"
 
 /* How the peer of a flow was found. */
-enum pairing_by {
-	PAIRING_NONE, /* one direction only */
-	PAIRING_CM,
-	PAIRING_PSN,
-	PAIRING_PORT,
+enum flow_pair_by {
+	FLOW_PAIR_NONE, /* one direction only */
+	FLOW_PAIR_CM,
+	FLOW_PAIR_PSN,
+	FLOW_PAIR_PORT,
 };
-const char *pairing_name(enum pairing_by by);
+const char *flow_pair_by_name(enum flow_pair_by by);
 
 /*
  * Sets peer and, where known, src_qpn of all flows.  by[i] (flows->count elements) is how the peer
  * of flow i was found.
  */
-void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by *by);
+void flow_pair_find(struct flows *flows, const struct cm_log *log, enum flow_pair_by *by);
 
 #endif

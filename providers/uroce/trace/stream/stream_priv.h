@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Declarations shared by the files of a stream. */
-#ifndef UROCE_TRACE_STREAM_INTERNAL_H
-#define UROCE_TRACE_STREAM_INTERNAL_H
+#ifndef UROCE_TRACE_STREAM_STREAM_PRIV_H
+#define UROCE_TRACE_STREAM_STREAM_PRIV_H
 
 #include "engine/base/psn.h"
 #include "stream.h"

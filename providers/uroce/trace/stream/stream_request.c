@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* The requester's packets: new, retransmitted and missing ones. */
-#include "array.h"
-#include "stream_internal.h"
+#include "trace/array.h"
+#include "stream_priv.h"
 #include "wire/packet.h"
 
 /* Returns true if a request completes with its response, not by an ACK. */
@@ -16,7 +16,7 @@ static bool has_immediate(uint8_t opcode)
 	return wire_op_headers(opcode) & WIRE_HAS_IMMDT;
 }
 
-static void count_message(struct stream_counts *counts, const struct trace_packet *packet)
+static void count_message(struct stream_stats *counts, const struct trace_packet *packet)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 
@@ -36,9 +36,9 @@ static void count_message(struct stream_counts *counts, const struct trace_packe
 /* Number of PSNs of a READ: the number of its responses, at the path MTU (rule S2). */
 static uint64_t read_response_count(const struct stream *stream, uint32_t length)
 {
-	if (length == 0 || stream->facts.mtu == 0)
+	if (length == 0 || stream->params.mtu == 0)
 		return 1;
-	return (length + (uint64_t)stream->facts.mtu - 1) / stream->facts.mtu;
+	return (length + (uint64_t)stream->params.mtu - 1) / stream->params.mtu;
 }
 
 static void add_outstanding_read(struct stream *stream, struct stream_message *message,
@@ -50,7 +50,7 @@ static void add_outstanding_read(struct stream *stream, struct stream_message *m
 	stream->reads++;
 	if (stream->reads > stream->counts.most_reads)
 		stream->counts.most_reads = stream->reads;
-	if (stream->reads > stream->facts.read_depth)
+	if (stream->reads > stream->params.read_depth)
 		stream_violation(stream, packet, RULE_READ_DEPTH);
 }
 
@@ -62,7 +62,7 @@ static void start_message(struct stream *stream, const struct trace_packet *pack
 
 	/* No request may pass a limited one (rule C15). */
 	if (stream_waits_for_credits(stream))
-		stream_violation(stream, packet, RULE_OVERTAKES);
+		stream_violation(stream, packet, RULE_PASSES_LIMITED);
 	stream->newest_is_limited = false;
 	message = array_append(&stream->messages);
 	*message = (struct stream_message){
@@ -97,7 +97,7 @@ static void check_limited(struct stream *stream, const struct trace_packet *pack
 	stream->counts.limited++;
 	stream_add_event(stream, packet, position, STREAM_LIMITED);
 	if (!(packet->flags & TRACE_ACK_REQUEST))
-		stream_violation(stream, packet, RULE_LIMITED_ASKS);
+		stream_violation(stream, packet, RULE_LIMITED_WITHOUT_ACK_REQ);
 }
 
 /* Adds a packet, perhaps the last one, to the newest message. */
@@ -115,7 +115,7 @@ static void continue_message(struct stream *stream, const struct trace_packet *p
 		if (is_first)
 			check_limited(stream, packet, position);
 		else if (stream_waits_for_credits(stream))
-			stream_violation(stream, packet, RULE_LIMITED_STOPS);
+			stream_violation(stream, packet, RULE_LIMITED_BEYOND_LSN);
 	}
 	if (message->family != WIRE_FAMILY_WRITE || !is_last)
 		return;
@@ -136,7 +136,7 @@ static void check_length_and_se(struct stream *stream, const struct trace_packet
 {
 	enum wire_position pos_flags = wire_op_position(packet->opcode);
 	enum wire_family family = wire_op_family(packet->opcode);
-	uint32_t mtu = stream->facts.mtu;
+	uint32_t mtu = stream->params.mtu;
 	bool more_follow = pos_flags & (WIRE_FIRST | WIRE_MIDDLE);
 
 	if (packet->flags & TRACE_SOLICITED && more_follow)
@@ -176,13 +176,13 @@ static void skip_missing(struct stream *stream, uint64_t position)
 		stream->messages.count ? &stream->messages.items[stream->messages.count - 1] : NULL;
 
 	/* The size of a READ is unknown without MTU; take it from the next PSN. */
-	if (stream->facts.mtu == 0 && last && last->family == WIRE_FAMILY_READ &&
+	if (stream->params.mtu == 0 && last && last->family == WIRE_FAMILY_READ &&
 	    last->end == stream->next) {
 		last->end = position;
 		stream->next = position;
 		return;
 	}
-	spans_add(&stream->missing_requests, stream->next, position);
+	range_set_add(&stream->missing_requests, stream->next, position);
 	stream->next = position;
 	stream->opcode = -2;
 	/* The number of messages in the hole will follow from an MSN. */
@@ -197,7 +197,7 @@ static void process_old_packet(struct stream *stream, const struct trace_packet 
 	enum wire_family family = wire_op_family(packet->opcode);
 	struct stream_message *message;
 
-	if (spans_take(&stream->missing_requests, position)) {
+	if (range_set_remove(&stream->missing_requests, position)) {
 		stream->counts.late_packets++;
 		stream->counts.payload_bytes += packet->payload;
 		if (wire_op_position(packet->opcode) & (WIRE_FIRST | WIRE_ONLY))
@@ -211,7 +211,7 @@ static void process_old_packet(struct stream *stream, const struct trace_packet 
 	message = has_response(family) ? stream_find_message(stream, position) : NULL;
 	/* It requests the responses that are missing from here on (rule S12). */
 	if (message && message->family == family &&
-	    spans_first(&stream->missing_responses, position, message->next_response) <
+	    range_set_first(&stream->missing_responses, position, message->next_response) <
 		    message->end)
 		add_outstanding_read(stream, message, packet);
 	stream_add_event(stream, packet, position, STREAM_RESENT);
@@ -221,7 +221,7 @@ static void start_stream(struct stream *stream, const struct trace_packet *packe
 {
 	stream->started = true;
 	stream->begin_ns = packet->time_ns;
-	if (!stream->facts.start_is_known || packet->psn != stream->facts.start)
+	if (!stream->params.start_is_known || packet->psn != stream->params.start)
 		stream->next = stream_position(stream, packet->psn);
 	else
 		stream->ssn_base_known = stream->ssn_base_exact = true;

@@ -57,9 +57,9 @@ static json_t *stream_json(struct stream *stream)
 	uint32_t ssn = stream_ssn(stream);
 	bool limited = stream_limit(stream) >= 0;
 
-	for (const struct count_row *row = count_rows; row->name; row++)
+	for (const struct stream_stat_row *row = stream_stat_rows; row->name; row++)
 		json_object_set_new(counts, row->name,
-				    json_number(count_value(&stream->counts, row)));
+				    json_number(stream_stat_value(&stream->counts, row)));
 	json_object_set_new(object, "counts", counts);
 	json_object_set_new(
 		object, "first_psn",
@@ -106,7 +106,7 @@ static json_t *connection_json(const struct trace *trace, struct trace_connectio
 	json_object_set_new(object, "service", json_string(report_service(flow->service)));
 	json_object_set_new(object, "a", endpoint_json(flow->src, flow->src_qpn));
 	json_object_set_new(object, "b", endpoint_json(flow->dst, flow->dst_qpn));
-	json_object_set_new(object, "found_by", json_string(pairing_name(connection->by)));
+	json_object_set_new(object, "found_by", json_string(flow_pair_by_name(connection->by)));
 	for (int i = 0; i < 2; i++) {
 		const struct flow *way = connection->flows[i] == FLOW_NONE
 						 ? NULL

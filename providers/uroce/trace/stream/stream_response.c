@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* The responder's packets: ACKs and NAKs, READ responses, Atomic Acknowledges. */
-#include "array.h"
+#include "trace/array.h"
 #include "engine/base/aeth.h"
-#include "stream_internal.h"
+#include "stream_priv.h"
 #include "wire/packet.h"
 
 /* Returns the oldest READ or Atomic without a complete response, or NULL. */
@@ -151,9 +151,9 @@ static void process_ack(struct stream *stream, const struct trace_packet *packet
 static bool mark_response(struct stream *stream, struct stream_message *message, uint64_t position)
 {
 	if (position < message->next_response)
-		return spans_take(&stream->missing_responses, position);
+		return range_set_remove(&stream->missing_responses, position);
 	if (position > message->next_response)
-		spans_add(&stream->missing_responses, message->next_response, position);
+		range_set_add(&stream->missing_responses, message->next_response, position);
 	message->next_response = position + 1;
 	return true;
 }
@@ -163,7 +163,7 @@ static void process_new_response(struct stream *stream, const struct trace_packe
 {
 	/* All responses before this position have been received. */
 	uint64_t complete =
-		spans_first(&stream->missing_responses, message->first, message->next_response);
+		range_set_first(&stream->missing_responses, message->first, message->next_response);
 
 	if (position == message->first)
 		measure_round_trip(stream, packet, position);

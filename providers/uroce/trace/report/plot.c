@@ -82,15 +82,16 @@ static bool series_has_event(const struct series *series, const struct stream_ev
 static void write_point(FILE *out, const struct trace *trace, const struct stream *stream,
 			const struct series *series, const struct stream_event *event)
 {
-	double at = stream_height(stream, event->position);
+	double at = stream_message_at(stream, event->position);
 
 	fprintf(out, "%.9f ", event_seconds(trace, event));
 	if (series->height == SERIES_LIMIT)
 		fprintf(out, "%" PRId64 "\n", event->limit);
 	else if (series->height == SERIES_ACKNOWLEDGED)
-		fprintf(out, "%.4f\n", stream_height(stream, event->unacked));
+		fprintf(out, "%.4f\n", stream_message_at(stream, event->unacked));
 	else if (series->height == SERIES_PACKET)
-		fprintf(out, "%.4f 0 %.4f\n", at, stream_height(stream, event->position + 1) - at);
+		fprintf(out, "%.4f 0 %.4f\n", at,
+			stream_message_at(stream, event->position + 1) - at);
 	else
 		fprintf(out, "%.4f\n", at);
 }

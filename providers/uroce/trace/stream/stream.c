@@ -4,19 +4,19 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "array.h"
-#include "stream_internal.h"
+#include "trace/array.h"
+#include "stream_priv.h"
 
 /* First position, large enough that earlier PSNs have positive positions. */
 #define POSITION_START ((uint64_t)1 << 32)
 
-const struct count_row count_rows[] = {
-#define ROW(field, words, kind)                            \
-	{ .name = #field,                                  \
-	  .label = (words),                                \
-	  .offset = offsetof(struct stream_counts, field), \
-	  .unit = COUNT_##kind },
-	STREAM_COUNTS(ROW)
+const struct stream_stat_row stream_stat_rows[] = {
+#define ROW(field, words, kind)                           \
+	{ .name = #field,                                 \
+	  .label = (words),                               \
+	  .offset = offsetof(struct stream_stats, field), \
+	  .unit = STREAM_STAT_##kind },
+	STREAM_STATS(ROW)
 #undef ROW
 		{ 0 },
 };
@@ -43,12 +43,12 @@ const char *stream_event_name(enum stream_event_kind kind)
 	return names[kind];
 }
 
-void stream_init(struct stream *stream, const struct stream_facts *facts)
+void stream_init(struct stream *stream, const struct stream_params *params)
 {
 	memset(stream, 0, sizeof(*stream));
-	stream->facts = *facts;
+	stream->params = *params;
 	stream->opcode = -2;
-	stream->next = POSITION_START | facts->start;
+	stream->next = POSITION_START | params->start;
 	stream->unacked = stream->next;
 	stream->lowest = UINT8_MAX;
 }
@@ -129,7 +129,7 @@ static struct stream_event *new_event(struct stream *stream, const struct trace_
 void stream_add_event(struct stream *stream, const struct trace_packet *packet, uint64_t position,
 		      enum stream_event_kind kind)
 {
-	if (stream->facts.keep_events)
+	if (stream->params.keep_events)
 		new_event(stream, packet, position)->kind = (uint8_t)kind;
 }
 
@@ -139,7 +139,7 @@ void stream_violation(struct stream *stream, const struct trace_packet *packet,
 	struct stream_event *event;
 
 	rule_hit(&stream->rules[rule], packet->frame);
-	if (!stream->facts.keep_events)
+	if (!stream->params.keep_events)
 		return;
 	event = new_event(stream, packet, stream_position(stream, packet->psn));
 	event->kind = STREAM_VIOLATION;
@@ -184,7 +184,7 @@ struct stream_message *stream_find_message(struct stream *stream, uint64_t posit
 	return &stream->messages.items[at];
 }
 
-double stream_height(const struct stream *stream, uint64_t position)
+double stream_message_at(const struct stream *stream, uint64_t position)
 {
 	size_t at = first_ending_after(stream, position);
 	const struct stream_message *message;
@@ -233,6 +233,6 @@ void stream_finish(struct stream *stream)
 	if (stream->limit_reached_ns && stream->end_ns > stream->limit_reached_ns)
 		stream->counts.limit_ns += stream->end_ns - stream->limit_reached_ns;
 	stream->limit_reached_ns = 0;
-	stream->counts.missing_packets = spans_total(&stream->missing_requests);
-	stream->counts.missing_responses = spans_total(&stream->missing_responses);
+	stream->counts.missing_packets = range_set_total(&stream->missing_requests);
+	stream->counts.missing_responses = range_set_total(&stream->missing_responses);
 }

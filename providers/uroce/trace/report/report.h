@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Output of the analysis as text, JSON and CSV. */
-#ifndef UROCE_TRACE_REPORT_H
-#define UROCE_TRACE_REPORT_H
+#ifndef UROCE_TRACE_REPORT_REPORT_H
+#define UROCE_TRACE_REPORT_REPORT_H
 
 #include <stdio.h>
 
-#include "trace.h"
+#include "trace/trace.h"
 
 #define TRACE_ADDRESS_BYTES 46
 

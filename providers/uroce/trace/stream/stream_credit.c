@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Evaluation of AETHs: MSN and credits, hence SSNs of messages and LSN (rules C2-C12). */
 #include "engine/base/aeth.h"
-#include "stream_internal.h"
+#include "stream_priv.h"
 #include "wire/opcode.h"
 
 void credit_count_uncredited(struct stream *stream, struct stream_message *message)

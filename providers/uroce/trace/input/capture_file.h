@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Reads a capture file, pcap or pcapng, frame by frame with libpcap. */
-#ifndef UROCE_TRACE_CAPTURE_H
-#define UROCE_TRACE_CAPTURE_H
+#ifndef UROCE_TRACE_INPUT_CAPTURE_FILE_H
+#define UROCE_TRACE_INPUT_CAPTURE_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "notes.h"
+#include "pcapng_meta.h"
 
 struct capture_frame {
 	uint64_t time_ns;
@@ -14,7 +14,7 @@ struct capture_frame {
 	int link_type;	 /* libpcap's DLT_* */
 	const uint8_t *bytes;
 	size_t captured, length;
-	struct note note;
+	struct pkt_meta meta;
 };
 
 /*

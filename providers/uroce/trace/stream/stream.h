@@ -10,17 +10,17 @@
  *
  * PSNs are extended to 64-bit positions, which do not wrap; the low 24 bits are the PSN.
  */
-#ifndef UROCE_TRACE_STREAM_H
-#define UROCE_TRACE_STREAM_H
+#ifndef UROCE_TRACE_STREAM_STREAM_H
+#define UROCE_TRACE_STREAM_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "counts.h"
-#include "packet.h"
-#include "rules.h"
-#include "spans.h"
+#include "stream_stats.h"
+#include "trace/packet.h"
+#include "trace/rules.h"
+#include "range_set.h"
 
 /* A message; messages are in the order of their first packets. */
 struct stream_message {
@@ -80,7 +80,7 @@ struct stream_events {
 };
 
 /* Parameters of a stream. */
-struct stream_facts {
+struct stream_params {
 	uint32_t mtu;	     /* bytes; 0: unknown */
 	bool start_is_known; /* start is the first PSN, according to the CM */
 	uint32_t start;
@@ -102,8 +102,8 @@ struct stream_times {
 };
 
 struct stream {
-	struct stream_facts facts;
-	struct stream_counts counts;
+	struct stream_params params;
+	struct stream_stats counts;
 	struct rule_hits rules[TRACE_RULE_COUNT];
 	struct stream_messages messages;
 	struct stream_events events;
@@ -114,7 +114,7 @@ struct stream {
 	/* requester */
 	uint64_t first, next, unacked;
 	int opcode; /* of the last new packet; -1: no message in progress, -2: unknown */
-	struct spans missing_requests, missing_responses;
+	struct range_set missing_requests, missing_responses;
 	struct stream_sent *sent; /* STREAM_SENT_SLOTS by position; NULL at first */
 	size_t oldest_read; /* index of a message; all READs and Atomics before it are complete */
 	uint32_t reads;
@@ -143,7 +143,7 @@ struct stream {
 	uint64_t nak_position, nak_ns;
 };
 
-void stream_init(struct stream *stream, const struct stream_facts *facts);
+void stream_init(struct stream *stream, const struct stream_params *params);
 void stream_free(struct stream *stream);
 
 /* Processes a packet of the requester or the responder that has no flag of TRACE_IGNORED. */
@@ -157,7 +157,7 @@ uint32_t stream_ssn(const struct stream *stream);
 /* Returns the number of messages, of the capture, that credits allow; -1 if unknown. */
 int64_t stream_limit(const struct stream *stream);
 /* Returns the message number at a position, plus the fraction of the message before it. */
-double stream_height(const struct stream *stream, uint64_t position);
+double stream_message_at(const struct stream *stream, uint64_t position);
 /* Returns the message at a position, or NULL. */
 struct stream_message *stream_find_message(struct stream *stream, uint64_t position);
 

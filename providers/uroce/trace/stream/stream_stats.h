@@ -3,12 +3,12 @@
  * Statistics of one direction of a connection: the requests of one QP and the responses to them.
  * One row for each counter: the name, as in JSON, the label in the table, and the unit.
  */
-#ifndef UROCE_TRACE_COUNTS_H
-#define UROCE_TRACE_COUNTS_H
+#ifndef UROCE_TRACE_STREAM_STREAM_STATS_H
+#define UROCE_TRACE_STREAM_STREAM_STATS_H
 
 #include <stdint.h>
 
-#define STREAM_COUNTS(X)                                         \
+#define STREAM_STATS(X)                                          \
 	X(request_packets, "request packets", PLAIN)             \
 	X(payload_bytes, "payload bytes, each once", PLAIN)      \
 	X(messages, "messages begun", PLAIN)                     \
@@ -48,26 +48,27 @@
 	X(most_reads, "most READs, Atomics at once", PLAIN)      \
 	X(most_unacknowledged, "most PSNs unacknowledged", PLAIN)
 
-struct stream_counts {
-#define STREAM_COUNT_FIELD(name, label, unit) uint64_t name;
-	STREAM_COUNTS(STREAM_COUNT_FIELD)
-#undef STREAM_COUNT_FIELD
+struct stream_stats {
+#define STREAM_STAT_FIELD(name, label, unit) uint64_t name;
+	STREAM_STATS(STREAM_STAT_FIELD)
+#undef STREAM_STAT_FIELD
 };
 
-enum count_unit {
-	COUNT_PLAIN,
-	COUNT_TIME, /* ns */
+enum stream_stat_unit {
+	STREAM_STAT_PLAIN,
+	STREAM_STAT_TIME, /* ns */
 };
 
-struct count_row {
+struct stream_stat_row {
 	const char *name, *label;
-	uint16_t offset; /* offset in struct stream_counts */
-	enum count_unit unit;
+	uint16_t offset; /* offset in struct stream_stats */
+	enum stream_stat_unit unit;
 };
 /* Ends with a row whose name is NULL. */
-extern const struct count_row count_rows[];
+extern const struct stream_stat_row stream_stat_rows[];
 
-static inline uint64_t count_value(const struct stream_counts *counts, const struct count_row *row)
+static inline uint64_t stream_stat_value(const struct stream_stats *counts,
+					 const struct stream_stat_row *row)
 {
 	return *(const uint64_t *)((const char *)counts + row->offset);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "array.h"
-#include "copies.h"
+#include "dedup.h"
 #include "engine/base/psn.h"
 #include "trace.h"
 
@@ -28,31 +28,31 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-static struct stream_facts get_params(const struct trace *trace,
-				      const struct trace_connection *connection, int side,
-				      const struct trace_options *options)
+static struct stream_params get_params(const struct trace *trace,
+				       const struct trace_connection *connection, int side,
+				       const struct trace_options *options)
 {
 	const struct cm_connection *cm = connection->cm;
-	struct stream_facts facts = { .read_depth = UINT32_MAX,
-				      .keep_events = options->keep_events };
+	struct stream_params params = { .read_depth = UINT32_MAX,
+					.keep_events = options->keep_events };
 
-	for (int i = 0; i < 2 && facts.mtu == 0; i++)
+	for (int i = 0; i < 2 && params.mtu == 0; i++)
 		if (connection->flows[i] != FLOW_NONE)
-			facts.mtu = trace->flows.items[connection->flows[i]].mtu;
+			params.mtu = trace->flows.items[connection->flows[i]].mtu;
 	if (cm && connection->flows[side] != FLOW_NONE) {
 		const struct flow *flow = &trace->flows.items[connection->flows[side]];
 		bool active = flow->dst_qpn == cm->passive.qpn;
 		const struct cm_side *self = active ? &cm->active : &cm->passive;
 		const struct cm_side *peer = active ? &cm->passive : &cm->active;
 
-		if (facts.mtu == 0)
-			facts.mtu = cm->mtu;
-		facts.start_is_known = true;
-		facts.start = peer->psn;
+		if (params.mtu == 0)
+			params.mtu = cm->mtu;
+		params.start_is_known = true;
+		params.start = peer->psn;
 		/* REP responds to the values requested by REQ; the smaller ones apply. */
-		facts.read_depth = min_u32(self->initiator_depth, peer->responder_resources);
+		params.read_depth = min_u32(self->initiator_depth, peer->responder_resources);
 	}
-	return facts;
+	return params;
 }
 
 /* Checks the rules that apply to any packet (S14, S15). */
@@ -61,7 +61,7 @@ static void check_sender_rules(struct trace *trace)
 	for (size_t i = 0; i < trace->packets.count; i++) {
 		const struct trace_packet *packet = &trace->packets.items[i];
 
-		if (packet->flags & (TRACE_COPY | TRACE_REFUSED))
+		if (packet->flags & (TRACE_DUPLICATE | TRACE_REFUSED))
 			continue;
 		if (packet->flags & TRACE_WRONG_ICRC) {
 			rule_hit(&trace->sender_rules[RULE_ICRC], packet->frame);
@@ -101,7 +101,7 @@ struct flow_role {
 	int side;
 };
 
-static struct flow_role *create_connections(struct trace *trace, const enum pairing_by *by,
+static struct flow_role *create_connections(struct trace *trace, const enum flow_pair_by *by,
 					    const struct trace_options *options)
 {
 	struct flow_role *roles = calloc(trace->flows.count + 1, sizeof(*roles));
@@ -141,9 +141,9 @@ static void start_streams(struct trace *trace, const struct trace_options *optio
 		struct trace_connection *connection = &trace->connections.items[i];
 
 		for (int side = 0; side < 2 && connection->is_reliable; side++) {
-			struct stream_facts facts = get_params(trace, connection, side, options);
+			struct stream_params params = get_params(trace, connection, side, options);
 
-			stream_init(&connection->streams[side], &facts);
+			stream_init(&connection->streams[side], &params);
 		}
 	}
 }
@@ -179,9 +179,9 @@ static void process_packet(struct trace *trace, const struct flow_role *roles,
 		stream_request(&connection->streams[role->side], packet);
 }
 
-void trace_derive(struct trace *trace, const struct trace_options *options)
+void trace_analyze(struct trace *trace, const struct trace_options *options)
 {
-	enum pairing_by *by = calloc(trace->flows.count + 1, sizeof(*by));
+	enum flow_pair_by *by = calloc(trace->flows.count + 1, sizeof(*by));
 	struct flow_role *roles;
 
 	if (!by) {
@@ -191,10 +191,10 @@ void trace_derive(struct trace *trace, const struct trace_options *options)
 	if (trace->totals.backwards && trace->packets.count > 0)
 		qsort(trace->packets.items, trace->packets.count, sizeof(*trace->packets.items),
 		      compare_packets);
-	trace->totals.copies = copies_mark(&trace->packets);
+	trace->totals.copies = dedup_mark(&trace->packets);
 	check_sender_rules(trace);
 	count_packets(trace);
-	pairing_find(&trace->flows, &trace->cm, by);
+	flow_pair_find(&trace->flows, &trace->cm, by);
 	roles = create_connections(trace, by, options);
 	start_streams(trace, options);
 	for (size_t i = 0; i < trace->packets.count; i++)

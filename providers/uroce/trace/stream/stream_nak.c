@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* NAKs, and the time that the requester takes to react. */
 #include "engine/base/aeth.h"
-#include "stream_internal.h"
+#include "stream_priv.h"
 
 void nak_check_reaction(struct stream *stream, const struct trace_packet *packet, uint64_t position)
 {
@@ -36,7 +36,7 @@ static void process_rnr_nak(struct stream *stream, const struct trace_packet *pa
 	if (message && message->needs_receive && stream->lsn_known && !stream->unlimited &&
 	    stream->ssn_base_exact &&
 	    !stream_is_limited(stream, (size_t)(message - stream->messages.items)))
-		stream_violation(stream, packet, RULE_CREDITS_LIE);
+		stream_violation(stream, packet, RULE_CREDITS_TOO_HIGH);
 	stream->rnr_pending = true;
 	stream->rnr_position = position;
 	stream->rnr_ns = packet->time_ns;
