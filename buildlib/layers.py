@@ -119,14 +119,13 @@ LAYERS = {
     )),
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
                  "cm verbs progress engine wire link", groups=(
-        group("addresses, devices, routes", "address devices route table"),
-        group("terms", "id.h channel.h event.h manager.h connection.h neighbour.h retry.h orphan.h "
-              "multicast.h command.h"),
-        group("ids and connections", "id channel event manager hearing connection neighbour "
-              "retry orphan multicast"),
-        group("commands", "command command_bind command_connect command_id command_option "
-              "command_qp command_query command_resolve"),
-        group("entry", "way_in stat"),
+        group("addresses, devices, routes", "addr/ table"),
+        group("terms", "id.h channel.h event.h ucm_core.h connection.h resolve_neigh.h "
+              "connect_retry.h command.h"),
+        group("ids and connections", "id channel event ucm_core listen_addrs resolve_neigh "
+              "multicast conn/"),
+        group("commands", "cmd/"),
+        group("entry", "dropin stat"),
     )),
     "trace": layer("captures, read and judged by the rules", "cm engine wire", groups=(
         group("contract and terms", "array packet.h rules range_set stream_stats.h pcapng_meta"),
@@ -147,15 +146,15 @@ LAYERS = {
 }
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
+    ("ucm", "resolve_neigh", "cmd_resolve"): "resolving ends in a thread",
+    ("ucm", "connect_retry", "cmd_connect"): "a request is repeated",
+    ("ucm", "multicast", "command"): "joining is a command",
     ("progress", "demux", "gsi_queue"): "datagrams of queue pair 1",
     ("verbs", "cq", "cq_overrun"): "an overrun ends queue pairs",
     ("verbs", "cq", "forked"): "links the one fork handler",
     ("verbs", "pd", "forked"): "links the one fork handler",
     ("verbs", "xrc", "forked"): "links the one fork handler",
     ("verbs", "qp", "stat_snapshot"): "counters of a queue pair outlive it",
-    ("ucm", "neighbour", "command_resolve"): "resolving ends in a thread",
-    ("ucm", "retry", "command_connect"): "a request is repeated",
-    ("ucm", "multicast", "command"): "joining is a command",
 }
 # Files that still call each other in a circle, by layer.
 CYCLES_LEFT = {

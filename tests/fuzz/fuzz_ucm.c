@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ucm/command.h"
+#include "ucm/cmd/command.h"
 #include "world.h"
 
 enum {

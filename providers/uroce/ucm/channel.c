@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "id.h"
-#include "manager.h"
+#include "ucm_core.h"
 
 /* Indexed by descriptor. */
 static struct ucm_channel **channels;

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "connection.h"
-#include "devices.h"
+#include "ucm/conn/connection.h"
+#include "ucm/addr/devices.h"
 #include "event.h"
-#include "manager.h"
-#include "neighbour.h"
-#include "retry.h"
+#include "ucm_core.h"
+#include "resolve_neigh.h"
+#include "ucm/conn/connect_retry.h"
 #include "table.h"
 
 static struct ucm_table ids;
@@ -170,7 +170,7 @@ void ucm_id_destroy(struct ucm_id *id)
 static void remove_device(struct ucm_id *id, void *arg)
 {
 	(void)arg;
-	if (id->device == UCM_NO_DEVICE || id->device_removed || !ucm_device_is_gone(id->device))
+	if (id->device == UCM_NO_DEVICE || id->device_removed || !ucm_device_is_removed(id->device))
 		return;
 	id->device_removed = true;
 	end_connection(id);

@@ -13,7 +13,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
-#include "address.h"
+#include "ucm/addr/address.h"
 #include "channel.h"
 #include "cm/cm.h"
 #include "progress/gsi.h"

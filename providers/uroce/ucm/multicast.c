@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
-#include "connection.h"
+#include "ucm/cmd/command.h"
+#include "ucm/conn/connection.h"
 #include "event.h"
 #include "table.h"
 

@@ -6,9 +6,9 @@
 #include <rdma/uroce-abi.h>
 
 #include "id.h"
-#include "manager.h"
+#include "ucm_core.h"
 #include "verbs/device/stat.h"
-#include "way_in.h"
+#include "dropin.h"
 
 #define NS_PER_MS 1000000
 

@@ -23,8 +23,8 @@
 
 #include "ucm_fixture.h"
 #include "progress/gsi.h"
-#include "ucm/devices.h"
-#include "ucm/manager.h"
+#include "ucm/addr/devices.h"
+#include "ucm/ucm_core.h"
 #include "verbs/context.h"
 
 enum {
@@ -149,7 +149,7 @@ static void expect_heard(unsigned int address, bool heard)
 static int begin_host(void **state)
 {
 	(void)state;
-	ucm_hearing_forked();
+	ucm_listen_addrs_forked();
 	for (unsigned int i = 0; i < ADDRESSES; i++) {
 		host[i].device = i == LOOPBACK ? WORLD_LOOPBACK : WORLD_DEVICE;
 		host[i].there = i != THIRD;

@@ -15,7 +15,7 @@
 
 #include <infiniband/ib.h>
 
-#include "ucm/command.h"
+#include "ucm/cmd/command.h"
 #include "world.h"
 
 #define CALL(fd, command, body, out) \

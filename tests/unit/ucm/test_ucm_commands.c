@@ -14,8 +14,8 @@
 #include <infiniband/ib.h>
 
 #include "caller.h"
-#include "ucm/command.h"
-#include "ucm/way_in.h"
+#include "ucm/cmd/command.h"
+#include "ucm/dropin.h"
 #include "world.h"
 
 /* A write that is too short, is shorter than its length field, or has no known command: EINVAL. */

@@ -10,7 +10,7 @@
 
 #include "ucm_fixture.h"
 #include "memory.h"
-#include "ucm/manager.h"
+#include "ucm/ucm_core.h"
 
 #define MS (SECOND / 1000)
 
@@ -86,7 +86,7 @@ static uint64_t time_of_changes(void)
 		ucm_lock();
 		clock_gettime(CLOCK_MONOTONIC, &before);
 		for (int i = 0; i < 1000; i++)
-			ucm_time_changed();
+			ucm_rearm_timer();
 		clock_gettime(CLOCK_MONOTONIC, &after);
 		ucm_unlock();
 		took = (uint64_t)(after.tv_sec - before.tv_sec) * SECOND + (uint64_t)after.tv_nsec -

@@ -10,10 +10,10 @@
 
 #include "link/neighbour.h"
 #include "progress/gsi.h"
-#include "ucm/devices.h"
-#include "ucm/manager.h"
-#include "ucm/route.h"
-#include "ucm/way_in.h"
+#include "ucm/addr/devices.h"
+#include "ucm/ucm_core.h"
+#include "ucm/addr/route.h"
+#include "ucm/dropin.h"
 #include "verbs/complain.h"
 #include "verbs/context.h"
 #include "verbs/device/stat.h"
@@ -135,7 +135,7 @@ bool uroce_settings_loopback(void)
 	return !loopback_is_hidden;
 }
 
-bool ucm_device_is_gone(uint32_t number)
+bool ucm_device_is_removed(uint32_t number)
 {
 	return number == gone;
 }

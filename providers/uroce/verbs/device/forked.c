@@ -17,7 +17,7 @@
 /*
  * One registration for verbs and all layers below, because the order of handlers that are
  * registered separately depends on the order of registration.  ucm, whose lock is outer to all of
- * these, registers later, and so its handler runs before (ucm/manager.c).  A row is needed for a
+ * these, registers later, and so its handler runs before (ucm/ucm_core.c).  A row is needed for a
  * part whose data the child continues to use, or whose descriptors it must find; the other locks
  * are initialised again in the child.
  *

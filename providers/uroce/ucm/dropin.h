@@ -3,8 +3,8 @@
  * Functions that a constructor registers: those that replace the system calls of librdmacm with the
  * drop-in, and the statistics of the layer with verbs/device/stat.h.
  */
-#ifndef UROCE_UCM_WAY_IN_H
-#define UROCE_UCM_WAY_IN_H
+#ifndef UROCE_UCM_DROPIN_H
+#define UROCE_UCM_DROPIN_H
 
 #include "verbs/way_in.h"
 

@@ -5,8 +5,8 @@
  * few times before the program is notified.  A request that is rejected because of its path MTU is
  * repeated with the MTU of the peer.
  */
-#ifndef UROCE_UCM_RETRY_H
-#define UROCE_UCM_RETRY_H
+#ifndef UROCE_UCM_CONN_CONNECT_RETRY_H
+#define UROCE_UCM_CONN_CONNECT_RETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,11 +3,11 @@
  * Connects ids with the connections of the protocol (cm/cm.h), and turns its events into events of
  * ids.  All functions are called with ucm_lock() held.
  */
-#ifndef UROCE_UCM_CONNECTION_H
-#define UROCE_UCM_CONNECTION_H
+#ifndef UROCE_UCM_CONN_CONNECTION_H
+#define UROCE_UCM_CONN_CONNECTION_H
 
-#include "devices.h"
-#include "id.h"
+#include "ucm/addr/devices.h"
+#include "ucm/id.h"
 
 /*
  * Parameters of all connections: the kernel's values, with the packet life time of Linux 6.3 and

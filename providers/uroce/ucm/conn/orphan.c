@@ -3,7 +3,7 @@
 
 #include "cm/mad.h"
 #include "connection.h"
-#include "manager.h"
+#include "ucm/ucm_core.h"
 
 /*
  * A peer that is about to exit, or that is stopped and killed later, still has its slot at the

@@ -6,11 +6,11 @@
 #include <infiniband/verbs.h>
 
 #include "command.h"
-#include "connection.h"
-#include "devices.h"
+#include "ucm/conn/connection.h"
+#include "ucm/addr/devices.h"
 #include "engine/base/aeth.h"
-#include "manager.h"
-#include "retry.h"
+#include "ucm/ucm_core.h"
+#include "ucm/conn/connect_retry.h"
 
 /*
  * Rule C19: a QP with its own receive queue reports credits, one with a shared receive queue does
@@ -126,7 +126,7 @@ int ucm_cmd_connect(struct ucm_call *call)
 	id->responder_resources = param->responder_resources;
 	id->flow_control = reports_credits(id, param);
 	sent = ucm_send_request(id, param);
-	ucm_time_changed();
+	ucm_rearm_timer();
 	if (!sent)
 		return EINVAL;
 	ucm_retry_prepare(id, param);
@@ -202,7 +202,7 @@ int ucm_cmd_accept(struct ucm_call *call)
 		/* Reject the request, as the kernel does, so that the peer need not wait. */
 		cm_reject(ucm_cm(), id->conn, &rejection, progress_now());
 	}
-	ucm_time_changed();
+	ucm_rearm_timer();
 	return result == CM_OK ? 0 : EINVAL;
 }
 
@@ -225,7 +225,7 @@ int ucm_cmd_reject(struct ucm_call *call)
 	if (!id->device || !id->conn)
 		return EINVAL;
 	result = cm_reject(ucm_cm(), id->conn, &rejection, progress_now());
-	ucm_time_changed();
+	ucm_rearm_timer();
 	return result == CM_OK ? 0 : EINVAL;
 }
 
@@ -241,7 +241,7 @@ int ucm_cmd_disconnect(struct ucm_call *call)
 	if (!id->device || !id->conn)
 		return EINVAL;
 	cm_disconnect(ucm_cm(), id->conn, progress_now());
-	ucm_time_changed();
+	ucm_rearm_timer();
 	return 0;
 }
 
@@ -259,6 +259,6 @@ int ucm_cmd_notify(struct ucm_call *call)
 	if (cm_conn_state(id->conn) == CM_ESTABLISHED)
 		return EISCONN;
 	result = cm_established(ucm_cm(), id->conn, progress_now());
-	ucm_time_changed();
+	ucm_rearm_timer();
 	return result == CM_OK ? 0 : EINVAL;
 }

@@ -3,8 +3,8 @@
  * Commands of <rdma/rdma_user_cm.h>.  Each handler is called with ucm_lock() held, and returns 0 or
  * the positive errno that the kernel returns in the same case.
  */
-#ifndef UROCE_UCM_COMMAND_H
-#define UROCE_UCM_COMMAND_H
+#ifndef UROCE_UCM_CMD_COMMAND_H
+#define UROCE_UCM_CMD_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 
 #include <rdma/rdma_user_cm.h>
 
-#include "channel.h"
-#include "id.h"
+#include "ucm/channel.h"
+#include "ucm/id.h"
 
 /* Commands of Linux 6.17 and later, which installed headers may lack. */
 enum {

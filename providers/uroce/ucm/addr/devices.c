@@ -78,7 +78,7 @@ bool ucm_device(uint32_t number, struct ucm_device *device)
 	return number != UCM_NO_DEVICE && uroce_devices_find(fill_device, &device_search);
 }
 
-bool ucm_device_is_gone(uint32_t number)
+bool ucm_device_is_removed(uint32_t number)
 {
 	return !uroce_devices_has(number);
 }

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "connection.h"
-#include "devices.h"
-#include "manager.h"
-#include "route.h"
+#include "ucm/conn/connection.h"
+#include "ucm/addr/devices.h"
+#include "ucm/ucm_core.h"
+#include "ucm/addr/route.h"
 #include "verbs/settings.h"
 
 /* Returns the number in a file of /proc/sys, or fallback if it cannot be read. */

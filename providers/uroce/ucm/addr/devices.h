@@ -3,8 +3,8 @@
  * Devices, as far as the connection manager needs them.  The number of a device is its interface
  * index.
  */
-#ifndef UROCE_UCM_DEVICES_H
-#define UROCE_UCM_DEVICES_H
+#ifndef UROCE_UCM_ADDR_DEVICES_H
+#define UROCE_UCM_ADDR_DEVICES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ bool ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *numbe
 		       unsigned int *index);
 bool ucm_device(uint32_t number, struct ucm_device *device);
 /* Returns true if the interface has been removed, false if it is only down. */
-bool ucm_device_is_gone(uint32_t number);
+bool ucm_device_is_removed(uint32_t number);
 /* Returns the number of the loopback device, or UCM_NO_DEVICE. */
 uint32_t ucm_device_loopback(void);
 /* Calls visit, without locks, for every GID of every device that is up. */

@@ -8,8 +8,8 @@
 #include <infiniband/verbs.h>
 
 #include "command.h"
-#include "event.h"
-#include "manager.h"
+#include "ucm/event.h"
+#include "ucm/ucm_core.h"
 
 /*
  * Returns the QP type of a port space, or 0 if the port space is unknown.  RDMA_PS_IB has no type

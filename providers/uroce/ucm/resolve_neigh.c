@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "neighbour.h"
+#include "resolve_neigh.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "id.h"
-#include "manager.h"
+#include "ucm_core.h"
 #include "progress/aside.h"
 
 #define MS UINT64_C(1000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Socket addresses of commands in one structure: IPv4, IPv6 and InfiniBand (AF_IB). */
-#ifndef UROCE_UCM_ADDRESS_H
-#define UROCE_UCM_ADDRESS_H
+#ifndef UROCE_UCM_ADDR_ADDRESS_H
+#define UROCE_UCM_ADDR_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

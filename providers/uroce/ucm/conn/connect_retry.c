@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "retry.h"
+#include "connect_retry.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
+#include "ucm/cmd/command.h"
 #include "connection.h"
-#include "event.h"
+#include "ucm/event.h"
 
 /* Requests are repeated after 5, 10, 20, 40 and 80 ms. */
 #define FIRST_RETRY_NS UINT64_C(5000000)

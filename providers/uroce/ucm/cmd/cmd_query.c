@@ -8,8 +8,8 @@
 #include <infiniband/sa.h>
 
 #include "command.h"
-#include "connection.h"
-#include "devices.h"
+#include "ucm/conn/connection.h"
+#include "ucm/addr/devices.h"
 
 #define PORT_NUM 1
 /* Selector "exactly" for MTU, rate and packet life time of a path record. */

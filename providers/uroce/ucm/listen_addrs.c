@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices.h"
+#include "ucm/addr/devices.h"
 #include "id.h"
-#include "manager.h"
+#include "ucm_core.h"
 #include "verbs/complain.h"
 
 struct listen_addr {
@@ -164,7 +164,7 @@ static void check_conn(void *arg, const struct cm_conn *conn)
 	cm_conn_info(conn, &info);
 	if (is_entry_of(addr_use->entry, info.path.sgid,
 			ucm_scope_id_of(info.path.sgid, info.path.device)))
-		addr_use->found |= !ucm_device_is_gone(info.path.device);
+		addr_use->found |= !ucm_device_is_removed(info.path.device);
 }
 
 /*
@@ -210,7 +210,7 @@ void ucm_addresses_changed(void)
 	ucm_lock();
 	ucm_ids_device_removed();
 	if (ucm_cm())
-		ucm_time_changed();
+		ucm_rearm_timer();
 	ucm_unlock();
 	ucm_start_lock();
 	if (ucm_cm())
@@ -220,7 +220,7 @@ void ucm_addresses_changed(void)
 	ucm_start_unlock();
 }
 
-void ucm_hearing_forked(void)
+void ucm_listen_addrs_forked(void)
 {
 	listen_addrs = NULL;
 	listens_all = false;

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "command.h"
-#include "connection.h"
-#include "devices.h"
-#include "event.h"
-#include "manager.h"
-#include "neighbour.h"
-#include "route.h"
+#include "ucm/conn/connection.h"
+#include "ucm/addr/devices.h"
+#include "ucm/event.h"
+#include "ucm/ucm_core.h"
+#include "ucm/resolve_neigh.h"
+#include "ucm/addr/route.h"
 
 static void map_group_gid(const struct ucm_address *group, uint8_t gid[16])
 {

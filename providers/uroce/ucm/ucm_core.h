@@ -7,13 +7,13 @@
  * The lock is the outermost one of a thread in a command or in a callback of QP1.  Functions of
  * progress and link that wait for another process, or for those callbacks, are called without it.
  */
-#ifndef UROCE_UCM_MANAGER_H
-#define UROCE_UCM_MANAGER_H
+#ifndef UROCE_UCM_UCM_CORE_H
+#define UROCE_UCM_UCM_CORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "address.h"
+#include "ucm/addr/address.h"
 #include "cm/cm.h"
 #include "progress/gsi.h"
 
@@ -48,7 +48,7 @@ struct gsi *ucm_gsi(void);
 /* Converts the path of a MAD to that of QP1. */
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to);
 /* To be called after calls of the cm, which may change its next deadline. */
-void ucm_time_changed(void);
+void ucm_rearm_timer(void);
 
 /*
  * Blocks the calling thread while another thread runs the exit handler, which waits for replies: an
@@ -74,7 +74,7 @@ uint32_t ucm_scope_id_of(const uint8_t *gid, uint32_t device);
  * removed.
  */
 void ucm_addresses_changed(void);
-void ucm_hearing_forked(void);
+void ucm_listen_addrs_forked(void);
 
 /* Returns true unless UROCE_CREDITS is off: QPs with their own receive queues report credits. */
 bool ucm_reports_credits(void);

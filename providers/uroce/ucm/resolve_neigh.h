@@ -3,10 +3,10 @@
  * An address is resolved once the host knows the link address of the next hop.  Usually it does;
  * otherwise a datagram makes the host send a query, and a thread polls for the result.
  */
-#ifndef UROCE_UCM_NEIGHBOUR_H
-#define UROCE_UCM_NEIGHBOUR_H
+#ifndef UROCE_UCM_RESOLVE_NEIGH_H
+#define UROCE_UCM_RESOLVE_NEIGH_H
 
-#include "address.h"
+#include "ucm/addr/address.h"
 #include "link/neighbour.h"
 
 /* Path of packets to a destination, as far as this host knows it. */

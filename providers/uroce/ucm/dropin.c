@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "channel.h"
-#include "command.h"
-#include "manager.h"
+#include "ucm/cmd/command.h"
+#include "ucm_core.h"
 #include "verbs/device/stat.h"
-#include "way_in.h"
+#include "dropin.h"
 
 /*
  * Closes the channel of a descriptor that the application has closed unnoticed, and that was

@@ -6,9 +6,9 @@
 #include <infiniband/verbs.h>
 
 #include "command.h"
-#include "connection.h"
-#include "event.h"
-#include "manager.h"
+#include "ucm/conn/connection.h"
+#include "ucm/event.h"
+#include "ucm/ucm_core.h"
 #include "verbs/uroce.h"
 
 #define ALL_STATES (IBV_QPS_ERR + 1)

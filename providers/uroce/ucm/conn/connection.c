@@ -9,11 +9,11 @@
 
 #include <infiniband/verbs.h>
 
-#include "devices.h"
-#include "event.h"
-#include "manager.h"
-#include "retry.h"
-#include "route.h"
+#include "ucm/addr/devices.h"
+#include "ucm/event.h"
+#include "ucm/ucm_core.h"
+#include "connect_retry.h"
+#include "ucm/addr/route.h"
 #include "verbs/uroce.h"
 
 enum {
@@ -76,7 +76,7 @@ void ucm_connection_destroy(struct ucm_id *id)
 	memory->id = NULL;
 	cm_destroy(ucm_cm(), id->conn, progress_now());
 	id->conn = NULL;
-	ucm_time_changed();
+	ucm_rearm_timer();
 }
 
 void ucm_connection_released(void *owner, struct cm_conn *conn, void *user)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "manager.h"
+#include "ucm_core.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "channel.h"
-#include "connection.h"
-#include "devices.h"
+#include "ucm/conn/connection.h"
+#include "ucm/addr/devices.h"
 #include "id.h"
-#include "retry.h"
+#include "ucm/conn/connect_retry.h"
 #include "verbs/complain.h"
 #include "verbs/context.h"
 #include "verbs/forked.h"
@@ -95,7 +95,7 @@ bool ucm_reports_credits(void)
 	return credits_reported;
 }
 
-void ucm_time_changed(void)
+void ucm_rearm_timer(void)
 {
 	uint64_t next = cm_deadline(cm);
 
@@ -151,7 +151,7 @@ static void receive_mad(void *arg, const struct gsi_mad *mad)
 	ucm_lock();
 	if (cm && ucm_device_of_gid(mad->dst, mad->scope_id, &from.device, &index)) {
 		cm_receive(cm, &from, mad->bytes, sizeof(mad->bytes), progress_now());
-		ucm_time_changed();
+		ucm_rearm_timer();
 	}
 	ucm_unlock();
 }
@@ -165,7 +165,7 @@ static void expire_timers(void *arg, uint64_t now)
 		cm_expire(cm, now);
 		ucm_retries_send(now);
 		ucm_orphans_check(now);
-		ucm_time_changed();
+		ucm_rearm_timer();
 	}
 	ucm_unlock();
 }
@@ -175,7 +175,7 @@ static void first_request_received(void *arg, uint32_t qpn)
 	(void)arg;
 	ucm_lock();
 	if (cm && cm_first_request(cm, qpn, progress_now()) == CM_OK)
-		ucm_time_changed();
+		ucm_rearm_timer();
 	ucm_unlock();
 }
 
@@ -196,7 +196,7 @@ static void broker_changed(void *arg, uint64_t now)
 	ucm_lock();
 	if (cm) {
 		ucm_orphans_start_checks(now);
-		ucm_time_changed();
+		ucm_rearm_timer();
 	}
 	ucm_unlock();
 }
@@ -323,7 +323,7 @@ static void fork_child(void)
 	cm = NULL;
 	/* Another thread of the parent may have been exiting. */
 	exiting = false;
-	ucm_hearing_forked();
+	ucm_listen_addrs_forked();
 	ucm_channel_forked();
 	ucm_ids_forked();
 	start_lock = fresh;

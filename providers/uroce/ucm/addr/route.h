@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Queries of the kernel's routes. */
-#ifndef UROCE_UCM_ROUTE_H
-#define UROCE_UCM_ROUTE_H
+#ifndef UROCE_UCM_ADDR_ROUTE_H
+#define UROCE_UCM_ADDR_ROUTE_H
 
 #include "address.h"
 
