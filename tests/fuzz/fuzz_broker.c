@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			payload = message.datagram.bytes;
 		require(length + payload == size);
 		require(memcmp(&message, data, length) == 0);
-		require(broker_message_descriptors(&message) <= BROKER_DESCRIPTORS_MAX);
+		require(broker_message_descriptor_count(&message) <= BROKER_DESCRIPTORS_MAX);
 		check_slots(&message);
 	}
 	free(bytes);

@@ -64,7 +64,7 @@ static const uint8_t *read_path(const uint8_t *frame, struct wire_path *path, ui
 
 static void check_target(const uint8_t *mad)
 {
-	const struct target target = target_of(mad);
+	const struct target target = target_from_mad(mad);
 	uint32_t id = wire_get_be32(mad + MAD_REMOTE_ID);
 
 	switch (wire_get_be16(mad + MAD_ATTRIBUTE)) {

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-_Static_assert(GROUP_MEMBERS < STEER_NONE, "an index does not fit");
+_Static_assert(GROUP_MEMBERS_MAX < STEER_NONE, "an index does not fit");
 
 static void set_owner(struct broker_group *group, unsigned int index, unsigned int owner)
 {
@@ -24,9 +24,9 @@ static void unset_owner(struct broker_group *group, unsigned int index)
 		group->index[owner] = STEER_NONE;
 }
 
-void group_forget(struct broker_group *group, unsigned int count)
+void group_reset_owners(struct broker_group *group, unsigned int count)
 {
-	assert(count <= GROUP_MEMBERS);
+	assert(count <= GROUP_MEMBERS_MAX);
 	group->count = (uint16_t)count;
 	group->unknown = 0;
 	for (unsigned int owner = 0; owner < GROUP_OWNERS; owner++)
@@ -37,26 +37,26 @@ void group_forget(struct broker_group *group, unsigned int count)
 
 void group_init(struct broker_group *group, unsigned int count)
 {
-	group_forget(group, count);
+	group_reset_owners(group, count);
 }
 
-uint16_t group_append(struct broker_group *group, unsigned int owner)
+uint16_t group_add_member(struct broker_group *group, unsigned int owner)
 {
 	assert(owner < GROUP_UNKNOWN && group->index[owner] == STEER_NONE);
-	if (group->count == GROUP_MEMBERS)
+	if (group->count == GROUP_MEMBERS_MAX)
 		return STEER_NONE;
 	set_owner(group, group->count, owner);
 	return group->count++;
 }
 
-void group_extend(struct broker_group *group, unsigned int count)
+void group_add_unknown(struct broker_group *group, unsigned int count)
 {
-	assert(count <= GROUP_MEMBERS);
+	assert(count <= GROUP_MEMBERS_MAX);
 	while (group->count < count)
 		set_owner(group, group->count++, GROUP_UNKNOWN);
 }
 
-void group_found(struct broker_group *group, unsigned int index, unsigned int owner)
+void group_record_owner(struct broker_group *group, unsigned int index, unsigned int owner)
 {
 	assert(owner < GROUP_UNKNOWN);
 	/* The index may come from a forged or outdated reply to a probe. */
@@ -70,7 +70,7 @@ void group_found(struct broker_group *group, unsigned int index, unsigned int ow
 	set_owner(group, index, owner);
 }
 
-void group_remove(struct broker_group *group, unsigned int owner)
+void group_remove_member(struct broker_group *group, unsigned int owner)
 {
 	unsigned int index, last;
 
@@ -87,13 +87,13 @@ void group_remove(struct broker_group *group, unsigned int owner)
 	set_owner(group, index, owner);
 }
 
-void group_table(const struct broker_group *group, const struct broker_slots *slots,
-		 struct steer_table *table)
+void group_fill_table(const struct broker_group *group, const struct broker_slots *slots,
+		      struct steer_table *table)
 {
 	uint16_t sink = group->index[GROUP_SINK];
 
 	steer_clear(table, group->index[GROUP_GSI], sink);
 	for (unsigned int slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
-		if (slots_client(slots, slot) != SLOTS_NO_CLIENT)
+		if (slots_holder(slots, slot) != SLOTS_NO_CLIENT)
 			table->member[slot] = group->index[slots->slot[slot].first];
 }

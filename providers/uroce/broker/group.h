@@ -18,7 +18,7 @@
  * Maximum number of members: one for each slot and two of the broker, and as many again for an
  * earlier broker that still runs.
  */
-#define GROUP_MEMBERS (2 * UROCE_BROKER_SLOTS)
+#define GROUP_MEMBERS_MAX (2 * UROCE_BROKER_SLOTS)
 
 /* Owner of a member: the first slot of a client, or one of these values. */
 enum group_owner {
@@ -29,9 +29,9 @@ enum group_owner {
 };
 
 struct broker_group {
-	uint16_t count;		       /* number of members */
-	uint16_t unknown;	       /* number of members with owner GROUP_UNKNOWN */
-	uint16_t owner[GROUP_MEMBERS]; /* owner of each member, by index */
+	uint16_t count;			   /* number of members */
+	uint16_t unknown;		   /* number of members with owner GROUP_UNKNOWN */
+	uint16_t owner[GROUP_MEMBERS_MAX]; /* owner of each member, by index */
 	/* Index of each owner's member (except GROUP_UNKNOWN), or STEER_NONE. */
 	uint16_t index[GROUP_OWNERS];
 };
@@ -39,26 +39,26 @@ struct broker_group {
 /* Initializes a group of count members with unknown owners; count is 0 for a new group. */
 void group_init(struct broker_group *group, unsigned int count);
 /* Appends a member.  Returns its index, or STEER_NONE if the group is full. */
-uint16_t group_append(struct broker_group *group, unsigned int owner);
+uint16_t group_add_member(struct broker_group *group, unsigned int owner);
 /*
  * Appends members of unknown owners until there are count; does nothing if there are count already.
  */
-void group_extend(struct broker_group *group, unsigned int count);
+void group_add_unknown(struct broker_group *group, unsigned int count);
 /* Records that the member at index belongs to owner, because owner received a probe for index. */
-void group_found(struct broker_group *group, unsigned int index, unsigned int owner);
+void group_record_owner(struct broker_group *group, unsigned int index, unsigned int owner);
 /* Removes the owner's member after its socket was closed; the last member moves to its index. */
-void group_remove(struct broker_group *group, unsigned int owner);
+void group_remove_member(struct broker_group *group, unsigned int owner);
 /*
  * Sets the number of members and marks all owners as unknown.  To be called if a process may have
  * closed a member of unknown owner, since any other member may have moved then.
  */
-void group_forget(struct broker_group *group, unsigned int count);
+void group_reset_owners(struct broker_group *group, unsigned int count);
 
 /*
  * Fills in the table of the steering program, which maps each slot of a client to the client's
  * member.
  */
-void group_table(const struct broker_group *group, const struct broker_slots *slots,
-		 struct steer_table *table);
+void group_fill_table(const struct broker_group *group, const struct broker_slots *slots,
+		      struct steer_table *table);
 
 #endif

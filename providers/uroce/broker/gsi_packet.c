@@ -25,7 +25,7 @@ void gsi_packet_build(const struct wire_path *path, uint32_t psn, const uint8_t 
 	wire_icrc_put(path, 0, bytes, GSI_PACKET_BYTES);
 }
 
-enum gsi_fault gsi_packet_check(const struct wire_packet *packet)
+enum gsi_packet_error gsi_packet_check(const struct wire_packet *packet)
 {
 	static const uint8_t begin[] = { MAD_BASE_VERSION, MAD_CLASS_CM, MAD_CLASS_VERSION,
 					 MAD_METHOD_SEND };

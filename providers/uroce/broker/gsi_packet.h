@@ -14,12 +14,12 @@
 void gsi_packet_build(const struct wire_path *path, uint32_t psn, const uint8_t mad[MAD_BYTES],
 		      uint8_t packet[GSI_PACKET_BYTES]);
 
-enum gsi_fault {
+enum gsi_packet_error {
 	GSI_OK,
 	GSI_NO_MAD,	/* no UD SEND_ONLY with 256 bytes, or no MAD of the connection manager */
 	GSI_WRONG_QKEY, /* Q_Key other than that of queue pair 1 */
 };
 /* Checks a received packet.  The caller checks P_Key and ICRC, as for all packets. */
-enum gsi_fault gsi_packet_check(const struct wire_packet *packet);
+enum gsi_packet_error gsi_packet_check(const struct wire_packet *packet);
 
 #endif

@@ -21,35 +21,35 @@ static const uint64_t round_pause_ns[] = { 2000000, 50000000, 250000000, 1000000
 
 _Static_assert(LAST_MESSAGES_ENTRIES % LAST_MESSAGES_CHUNK == 0, "the last chunk would be cut");
 
-void last_messages_begin(struct last_messages *last, uint64_t now)
+void last_messages_start(struct last_messages *last, uint64_t now)
 {
 	*last = (struct last_messages){
-		.step = LAST_MESSAGES_LOOK,
+		.step = LAST_MESSAGES_CHECK_LOCK,
 		.due = now + round_pause_ns[0],
 	};
 }
 
-enum last_messages_step last_messages_next(const struct last_messages *last, uint64_t now)
+enum last_messages_step last_messages_next_step(const struct last_messages *last, uint64_t now)
 {
-	if (last->step != LAST_MESSAGES_END && now < last->due)
+	if (last->step != LAST_MESSAGES_DONE && now < last->due)
 		return LAST_MESSAGES_WAIT;
 	return last->step;
 }
 
-void last_messages_lives(struct last_messages *last, uint64_t now)
+void last_messages_owner_runs(struct last_messages *last, uint64_t now)
 {
-	assert(last->step == LAST_MESSAGES_LOOK);
+	assert(last->step == LAST_MESSAGES_CHECK_LOCK);
 	last->alive_checks++;
 	last->due = now + (last->alive_checks < FAST_CHECKS ? FAST_CHECK_NS : SLOW_CHECK_NS);
 }
 
-void last_messages_dead(struct last_messages *last)
+void last_messages_owner_ended(struct last_messages *last)
 {
-	assert(last->step == LAST_MESSAGES_LOOK);
+	assert(last->step == LAST_MESSAGES_CHECK_LOCK);
 	last->step = LAST_MESSAGES_SEND;
 }
 
-void last_messages_sent(struct last_messages *last, uint32_t count, uint64_t now)
+void last_messages_chunk_sent(struct last_messages *last, uint32_t count, uint64_t now)
 {
 	assert(last->step == LAST_MESSAGES_SEND);
 	last->has_sent |= count > 0;
@@ -59,14 +59,14 @@ void last_messages_sent(struct last_messages *last, uint32_t count, uint64_t now
 	last->position = 0;
 	last->round++;
 	if (!last->has_sent || last->round == ROUNDS)
-		last->step = LAST_MESSAGES_END;
+		last->step = LAST_MESSAGES_DONE;
 	else
 		last->due = now + round_pause_ns[last->round];
 	last->has_sent = false;
 }
 
-bool last_messages_come_first(const struct last_messages *last)
+bool last_messages_delay_requests(const struct last_messages *last)
 {
-	return last->step != LAST_MESSAGES_END && last->round == 0 &&
+	return last->step != LAST_MESSAGES_DONE && last->round == 0 &&
 	       last->alive_checks < FAST_CHECKS;
 }

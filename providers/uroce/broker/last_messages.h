@@ -19,10 +19,12 @@
 
 enum last_messages_step {
 	LAST_MESSAGES_WAIT, /* nothing to do before the time due */
-	/* Check the client's lock, then call last_messages_lives() or last_messages_dead(). */
-	LAST_MESSAGES_LOOK,
-	LAST_MESSAGES_SEND, /* send the entries from position on, then call last_messages_sent() */
-	LAST_MESSAGES_END,  /* close the file */
+	/* Check the client's lock, then call last_messages_owner_runs() or
+	   last_messages_owner_ended(). */
+	LAST_MESSAGES_CHECK_LOCK,
+	LAST_MESSAGES_SEND, /* send the entries from position on, then call
+			       last_messages_chunk_sent() */
+	LAST_MESSAGES_DONE, /* close the file */
 };
 
 struct last_messages {
@@ -35,20 +37,20 @@ struct last_messages {
 };
 
 /* Starts the schedule.  To be called when the client's connection has ended. */
-void last_messages_begin(struct last_messages *last, uint64_t now);
-enum last_messages_step last_messages_next(const struct last_messages *last, uint64_t now);
-void last_messages_lives(struct last_messages *last, uint64_t now);
-void last_messages_dead(struct last_messages *last);
+void last_messages_start(struct last_messages *last, uint64_t now);
+enum last_messages_step last_messages_next_step(const struct last_messages *last, uint64_t now);
+void last_messages_owner_runs(struct last_messages *last, uint64_t now);
+void last_messages_owner_ended(struct last_messages *last);
 /*
  * Records that LAST_MESSAGES_CHUNK entries from position on were processed, count of which were
  * messages.
  */
-void last_messages_sent(struct last_messages *last, uint32_t count, uint64_t now);
+void last_messages_chunk_sent(struct last_messages *last, uint32_t count, uint64_t now);
 
 /*
  * Returns true if requests for the client's ports must wait: the client may have rejected a REQ
  * before it ended, and its REJ must precede the reply of the host to a retransmission of that REQ.
  */
-bool last_messages_come_first(const struct last_messages *last);
+bool last_messages_delay_requests(const struct last_messages *last);
 
 #endif

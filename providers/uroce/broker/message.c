@@ -349,8 +349,8 @@ enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t leng
 	return BROKER_MESSAGE_OK;
 }
 
-void broker_message_begin(union broker_message *message, enum uroce_broker_type type,
-			  uint32_t number)
+void broker_message_init(union broker_message *message, enum uroce_broker_type type,
+			 uint32_t number)
 {
 	memset(message, 0, sizeof(*message));
 	message->header.type = type;
@@ -358,7 +358,7 @@ void broker_message_begin(union broker_message *message, enum uroce_broker_type 
 	message->header.number = number;
 }
 
-enum uroce_broker_type broker_message_reply(enum uroce_broker_type request)
+enum uroce_broker_type broker_message_reply_type(enum uroce_broker_type request)
 {
 	return request == UROCE_BROKER_PORT ? UROCE_BROKER_PORT_REPLY : request + 1;
 }
@@ -372,7 +372,7 @@ size_t broker_message_bytes(const union broker_message *message)
 	return size_without_array(format) + read_array_count(format, message) * format->array.entry;
 }
 
-unsigned int broker_message_descriptors(const union broker_message *message)
+unsigned int broker_message_descriptor_count(const union broker_message *message)
 {
 	if (message->header.error)
 		return 0;

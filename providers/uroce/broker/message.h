@@ -47,10 +47,10 @@ enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t leng
 					       union broker_message *message);
 
 /* Clears the message and fills in its header. */
-void broker_message_begin(union broker_message *message, enum uroce_broker_type type,
-			  uint32_t number);
+void broker_message_init(union broker_message *message, enum uroce_broker_type type,
+			 uint32_t number);
 /* Returns the type of the reply to a request. */
-enum uroce_broker_type broker_message_reply(enum uroce_broker_type request);
+enum uroce_broker_type broker_message_reply_type(enum uroce_broker_type request);
 /*
  * Returns the number of bytes to send according to the message's type and count, without the
  * payload of a DATAGRAM.
@@ -60,6 +60,6 @@ size_t broker_message_bytes(const union broker_message *message);
  * Returns the number of descriptors that the message must be accompanied by.  If another number was
  * received, the receiver closes them and the connection.
  */
-unsigned int broker_message_descriptors(const union broker_message *message);
+unsigned int broker_message_descriptor_count(const union broker_message *message);
 
 #endif

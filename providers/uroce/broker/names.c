@@ -77,7 +77,7 @@ static int refuse_descriptors(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
-int names_admit_descriptors(int fd)
+int names_allow_descriptors(int fd)
 {
 	struct sock_filter pass = { .code = BPF_RET | BPF_K, .k = UINT32_MAX };
 	struct sock_fprog program;
@@ -125,10 +125,10 @@ static int connect_to_name(int fd, unsigned int number, uid_t user)
 
 	if (connect(fd, (const struct sockaddr *)&name.address, name.bytes))
 		return -errno;
-	return is_peer_of_user(fd, user) ? names_admit_descriptors(fd) : -EPERM;
+	return is_peer_of_user(fd, user) ? names_allow_descriptors(fd) : -EPERM;
 }
 
-int names_search(uid_t user, unsigned int below, struct names_found *found)
+int names_search(uid_t user, unsigned int below, struct names_search_result *found)
 {
 	int fd = make_refusing_socket(), result = -ENOENT;
 
@@ -226,7 +226,7 @@ static unsigned int slot_in_line(const char *line)
 	return slot;
 }
 
-bool names_bound_slots(bool bound[UROCE_BROKER_SLOTS])
+bool names_read_bound_slots(bool bound[UROCE_BROKER_SLOTS])
 {
 	FILE *file = fopen("/proc/net/unix", "re");
 	char line[sizeof(struct sockaddr_un) + 128];

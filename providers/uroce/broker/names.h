@@ -14,7 +14,7 @@
 
 #include <rdma/uroce-broker.h>
 
-struct names_found {
+struct names_search_result {
 	unsigned int number; /* number of the name that the search connected to */
 	unsigned int free;   /* lowest unbound name above number, or UROCE_BROKER_NAMES */
 };
@@ -24,7 +24,7 @@ struct names_found {
  * (UROCE_BROKER_NAMES: any number).  Returns -ENOENT if there is none, or -EAGAIN if none was found
  * but the backlog of a listener was full; found->free is set in both cases.
  */
-int names_search(uid_t user, unsigned int below, struct names_found *found);
+int names_search(uid_t user, unsigned int below, struct names_search_result *found);
 /*
  * Listens at a name that a search found free.  Of several processes that try this, one succeeds and
  * starts the broker, to which it passes the listener.  Returns -EADDRINUSE if another process was
@@ -39,7 +39,7 @@ int names_accept(int listener, uid_t user, int *foreign);
 /* Returns true if the listener is bound to the broker name with this number. */
 bool names_is_bound_to(int listener, unsigned int number);
 /* Lets the connection receive descriptors from now on.  Returns 0 or a negative errno. */
-int names_admit_descriptors(int fd);
+int names_allow_descriptors(int fd);
 
 /*
  * Binds the name of the slot and returns the socket, which holds it until it is closed.  Returns
@@ -50,6 +50,6 @@ int names_lock_slot(unsigned int slot);
  * Stores for each slot whether its name is bound, by any user.  Returns false if the kernel does
  * not list the names (no /proc).
  */
-bool names_bound_slots(bool bound[UROCE_BROKER_SLOTS]);
+bool names_read_bound_slots(bool bound[UROCE_BROKER_SLOTS]);
 
 #endif

@@ -198,7 +198,7 @@ int ports_bind(struct broker_ports *ports, uint32_t client, struct uroce_broker_
 	return error;
 }
 
-int ports_return(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
+int ports_restore(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
 {
 	const struct port_entry entry = {
 		.client = client,
@@ -223,7 +223,8 @@ int ports_listen(struct broker_ports *ports, uint32_t client, const struct uroce
 	return error;
 }
 
-void ports_end(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
+void ports_release(struct broker_ports *ports, uint32_t client,
+		   const struct uroce_broker_port *port)
 {
 	struct port_entry **from = &ports->bucket[bucket_of(port->port)];
 	const struct port_entry *entry = find_entry(ports, client, port);
@@ -248,7 +249,7 @@ static void remove_entries(struct broker_ports *ports, uint32_t client)
 	}
 }
 
-void ports_forget(struct broker_ports *ports, uint32_t client)
+void ports_remove_client(struct broker_ports *ports, uint32_t client)
 {
 	remove_entries(ports, client);
 }
@@ -258,8 +259,8 @@ void ports_free(struct broker_ports *ports)
 	remove_entries(ports, 0);
 }
 
-uint32_t ports_listener(const struct broker_ports *ports, uint64_t service_id,
-			const struct uroce_broker_endpoint *endpoint)
+uint32_t ports_find_listener(const struct broker_ports *ports, uint64_t service_id,
+			     const struct uroce_broker_endpoint *endpoint)
 {
 	const struct port_entry *entry = NULL;
 	const uint64_t space = service_id >> 16;

@@ -45,22 +45,24 @@ int ports_bind(struct broker_ports *ports, uint32_t client, struct uroce_broker_
  * Adds a port that the client had bound at an earlier broker, which has checked it for conflicts.
  * Returns -EEXIST or -ENOMEM on error.
  */
-int ports_return(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port);
+int ports_restore(struct broker_ports *ports, uint32_t client,
+		  const struct uroce_broker_port *port);
 /*
  * Makes the client listen at a port that it has bound with the same id.  Fails as ports_bind()
  * does, since bound ports may share a number, or with -ENOENT.
  */
 int ports_listen(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port);
-void ports_end(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port);
+void ports_release(struct broker_ports *ports, uint32_t client,
+		   const struct uroce_broker_port *port);
 /* Removes all ports of a client whose connection has ended. */
-void ports_forget(struct broker_ports *ports, uint32_t client);
+void ports_remove_client(struct broker_ports *ports, uint32_t client);
 void ports_free(struct broker_ports *ports);
 
 /*
  * Returns the client that listens at the service id (port space << 16 | port) on exactly this
  * address, or else on a wildcard address that includes it; 0 if there is none.
  */
-uint32_t ports_listener(const struct broker_ports *ports, uint64_t service_id,
-			const struct uroce_broker_endpoint *endpoint);
+uint32_t ports_find_listener(const struct broker_ports *ports, uint64_t service_id,
+			     const struct uroce_broker_endpoint *endpoint);
 
 #endif

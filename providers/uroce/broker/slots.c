@@ -15,7 +15,7 @@ void slots_init(struct broker_slots *slots)
 	slots->newest = NONE;
 }
 
-void slots_begin_at(struct broker_slots *slots, uint32_t slot)
+void slots_set_start(struct broker_slots *slots, uint32_t slot)
 {
 	slots->first_proposed = slot % UROCE_BROKER_SLOTS;
 }
@@ -33,7 +33,7 @@ static uint32_t find_unused(const struct broker_slots *slots)
 
 uint32_t slots_propose(const struct broker_slots *slots)
 {
-	uint32_t unused = slots->resting < SLOTS_REST ? find_unused(slots) : UROCE_BROKER_SLOTS;
+	uint32_t unused = slots->resting < SLOTS_REST_MIN ? find_unused(slots) : UROCE_BROKER_SLOTS;
 
 	if (unused < UROCE_BROKER_SLOTS)
 		return unused;
@@ -108,16 +108,16 @@ void slots_free(struct broker_slots *slots, uint32_t slot)
 	slots->resting++;
 }
 
-uint32_t slots_held(const struct broker_slots *slots, uint32_t client)
+uint32_t slots_count_held(const struct broker_slots *slots, uint32_t client)
 {
 	uint32_t count = 0;
 
 	for (uint32_t slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
-		count += slots_client(slots, slot) == client;
+		count += slots_holder(slots, slot) == client;
 	return count;
 }
 
-uint32_t slots_client(const struct broker_slots *slots, uint32_t slot)
+uint32_t slots_holder(const struct broker_slots *slots, uint32_t slot)
 {
 	if (slot >= UROCE_BROKER_SLOTS || slots->slot[slot].state != SLOT_HELD)
 		return SLOTS_NO_CLIENT;

@@ -18,7 +18,7 @@
  * Minimum number of freed slots before the first of them is used again, so that late packets for
  * the previous owner find none of its queue pair numbers.
  */
-#define SLOTS_REST 64
+#define SLOTS_REST_MIN 64
 
 enum slot_state {
 	SLOT_FREE,
@@ -50,12 +50,12 @@ void slots_init(struct broker_slots *slots);
  * one starts at a random slot, since it does not know which slots should rest: their owners may
  * have ended with the earlier broker.
  */
-void slots_begin_at(struct broker_slots *slots, uint32_t slot);
+void slots_set_start(struct broker_slots *slots, uint32_t slot);
 /* Returns the number of slots that the client holds. */
-uint32_t slots_held(const struct broker_slots *slots, uint32_t client);
+uint32_t slots_count_held(const struct broker_slots *slots, uint32_t client);
 
 /*
- * Returns the slot to try next: the first that was never used, or, if at least SLOTS_REST slots
+ * Returns the slot to try next: the first that was never used, or, if at least SLOTS_REST_MIN slots
  * rest or all were used, the slot that was freed first.  Returns UROCE_BROKER_NO_SLOT if none is
  * free.
  */
@@ -72,6 +72,6 @@ void slots_mark_absent(struct broker_slots *slots, uint32_t slot);
 void slots_free(struct broker_slots *slots, uint32_t slot);
 
 /* Returns the client that holds the slot, or SLOTS_NO_CLIENT.  slot may be out of range. */
-uint32_t slots_client(const struct broker_slots *slots, uint32_t slot);
+uint32_t slots_holder(const struct broker_slots *slots, uint32_t slot);
 
 #endif

@@ -31,7 +31,7 @@ static const uint8_t any_ipv4[16] = { [10] = 0xff, [11] = 0xff };
 static struct target target_by_id(uint32_t id)
 {
 	return (struct target){
-		.kind = id ? TARGET_SLOT : TARGET_NOBODY,
+		.kind = id ? TARGET_SLOT : TARGET_UNKNOWN,
 		.slot = id >> TARGET_ID_SHIFT,
 	};
 }
@@ -47,7 +47,7 @@ static struct target target_by_reply_id(uint32_t id)
 static struct target target_by_rejected_request(const uint8_t *mad)
 {
 	return (struct target){
-		.kind = TARGET_SENDER,
+		.kind = TARGET_REJECTED_REQUEST,
 		/* Only a REJ with reason Timeout contains the GUID of the REQ's sender. */
 		.guid = wire_get_be16(mad + REJ_REASON) == REJ_REASON_TIMEOUT
 				? wire_get_be64(mad + REJ_GUID)
@@ -69,7 +69,7 @@ static void read_loopback_address(const uint8_t *header, uint8_t gid[16])
 	memcpy(gid + 12, header + IP_DESTINATION, 4);
 }
 
-const uint8_t *target_address(const struct target *target, const uint8_t gid[16])
+const uint8_t *target_effective_address(const struct target *target, const uint8_t gid[16])
 {
 	return is_loopback(gid) && is_loopback(target->loopback) ? target->loopback : gid;
 }
@@ -90,7 +90,7 @@ static struct target target_by_service(const uint8_t *mad, enum target_kind kind
 	return target;
 }
 
-struct target target_of(const uint8_t mad[MAD_BYTES])
+struct target target_from_mad(const uint8_t mad[MAD_BYTES])
 {
 	uint32_t remote = wire_get_be32(mad + REMOTE_ID);
 

@@ -21,8 +21,8 @@ enum target_kind {
 	TARGET_REQUEST,
 	TARGET_SERVICE, /* a SIDR_REQ: the client that listens at service_id */
 	/* A REJ without receiver's id: the client that received the REQ, or else all. */
-	TARGET_SENDER,
-	TARGET_NOBODY, /* the MAD does not identify a client */
+	TARGET_REJECTED_REQUEST,
+	TARGET_UNKNOWN, /* the MAD does not identify a client */
 };
 
 struct target {
@@ -40,13 +40,13 @@ struct target {
 	uint32_t id;
 };
 
-struct target target_of(const uint8_t mad[MAD_BYTES]);
+struct target target_from_mad(const uint8_t mad[MAD_BYTES]);
 /*
  * Returns the address that a request received at gid is for.  All of 127.0.0.0/8 is one host and a
  * device usually has a GID for one of these addresses only, so the address that the request names
  * takes precedence if both are loopback addresses.
  */
-const uint8_t *target_address(const struct target *target, const uint8_t gid[16]);
+const uint8_t *target_effective_address(const struct target *target, const uint8_t gid[16]);
 
 /*
  * Remembers the client that received a REQ, for as long as the REQ may be retransmitted.  A newer

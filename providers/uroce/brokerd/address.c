@@ -77,7 +77,7 @@ int address_attach_program(const struct brokerd *brokerd, const struct address *
 	struct sock_fprog program;
 
 	memset(&program, 0, sizeof(program));
-	group_table(&address->group, &brokerd->slots, &table);
+	group_fill_table(&address->group, &brokerd->slots, &table);
 	program.filter = code;
 	program.len = (unsigned short)steer_build(&table, code);
 	return program.len ? attach_program(address->gsi_fd, &program) : -ENOSPC;

@@ -84,7 +84,7 @@ struct address {
 	uint64_t probe_at;
 };
 
-/* ---- last messages of clients that have ended (last.c) ---- */
+/* ---- last messages of clients that have ended (last_mads.c) ---- */
 
 struct ended_client {
 	struct ended_client *next;
@@ -240,7 +240,7 @@ void probe_receive_reply(struct brokerd *brokerd, const struct client *client,
 			 const struct uroce_broker_probed *probed);
 /*
  * Returns the index of the member fd, which was added last and has index first or above, or
- * GROUP_MEMBERS if the index was not found.
+ * GROUP_MEMBERS_MAX if the index was not found.
  */
 uint32_t probe_find_last(struct brokerd *brokerd, struct address *address, int fd, uint32_t first);
 /* Processes a datagram that the broker's own member (GROUP_GSI or GROUP_SINK) has received. */
@@ -282,7 +282,7 @@ void gsi_appoint_watcher(struct brokerd *brokerd, uint64_t now);
  */
 void closer_close(int *fd);
 
-/* last.c */
+/* last_mads.c */
 void last_mads_start(struct brokerd *brokerd, int *last_messages_fd, uint64_t now);
 /* Returns true if kept MADs need not wait for last messages any longer. */
 bool last_mads_serve(struct brokerd *brokerd, uint64_t now);

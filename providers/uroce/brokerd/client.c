@@ -30,7 +30,7 @@ struct client *client_find(const struct brokerd *brokerd, uint32_t number)
 
 struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot)
 {
-	uint32_t number = slots_client(&brokerd->slots, slot);
+	uint32_t number = slots_holder(&brokerd->slots, slot);
 
 	return number == SLOTS_NO_CLIENT ? NULL : client_find(brokerd, number);
 }
@@ -63,7 +63,7 @@ static int lock_free_slot(struct brokerd *brokerd, uint32_t *slot)
 bool client_update_absent_slots(struct brokerd *brokerd)
 {
 	static bool bound[UROCE_BROKER_SLOTS];
-	bool listed = names_bound_slots(bound);
+	bool listed = names_read_bound_slots(bound);
 
 	for (uint32_t slot = 0; listed && slot < UROCE_BROKER_SLOTS; slot++) {
 		if (brokerd->slots.slot[slot].state == SLOT_HELD)
@@ -93,6 +93,6 @@ int client_assign_slot(struct brokerd *brokerd, struct client *client, uint32_t 
 void client_free_slots(struct brokerd *brokerd, const struct client *client)
 {
 	for (uint32_t slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
-		if (slots_client(&brokerd->slots, slot) == client->number)
+		if (slots_holder(&brokerd->slots, slot) == client->number)
 			slots_free(&brokerd->slots, slot);
 }

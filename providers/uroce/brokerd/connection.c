@@ -36,7 +36,7 @@ static void add_client(struct brokerd *brokerd, int fd)
 {
 	struct client *client = calloc(1, sizeof(*client));
 
-	if (!client || names_admit_descriptors(fd) ||
+	if (!client || names_allow_descriptors(fd) ||
 	    brokerd_watch(brokerd, fd, EVENT_CONTROL, client)) {
 		free(client);
 		close(fd);
@@ -101,7 +101,7 @@ static void end_connection(struct brokerd *brokerd, struct client *client)
 	brokerd_close(&client->delivery_fd);
 	if (!was_worker)
 		return;
-	ports_forget(&brokerd->ports, client->number);
+	ports_remove_client(&brokerd->ports, client->number);
 	gsi_remove_client(brokerd, client);
 	last_mads_start(brokerd, &client->last_messages_fd, brokerd_now());
 	client_free_slots(brokerd, client);
@@ -237,7 +237,7 @@ static void process_hello(struct brokerd *brokerd, struct client *client,
 		client_set_state(client, CLIENT_GUEST);
 	else
 		error = make_worker(brokerd, client, &hello, fds);
-	broker_message_begin(message, UROCE_BROKER_WELCOME, hello.header.number);
+	broker_message_init(message, UROCE_BROKER_WELCOME, hello.header.number);
 	message->header.error = brokerd_reply_error(error);
 	message->welcome.role = hello.role;
 	message->welcome.slot =
@@ -257,7 +257,7 @@ static bool is_valid_message(struct brokerd *brokerd, const void *bytes, size_t 
 			     union broker_message *message, struct link_descriptors *fds)
 {
 	if (broker_message_parse(bytes, length, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == fds->count)
+	    broker_message_descriptor_count(message) == fds->count)
 		return true;
 	brokerd->counts.bad_messages++;
 	link_close_descriptors(fds);

@@ -172,10 +172,10 @@ static struct client *find_listener(const struct brokerd *brokerd, const struct 
 	struct uroce_broker_endpoint named = *endpoint;
 	uint32_t number;
 
-	memcpy(named.gid, target_address(target, endpoint->gid), sizeof(named.gid));
-	number = ports_listener(&brokerd->ports, target->service_id, &named);
+	memcpy(named.gid, target_effective_address(target, endpoint->gid), sizeof(named.gid));
+	number = ports_find_listener(&brokerd->ports, target->service_id, &named);
 	if (!number)
-		number = ports_listener(&brokerd->ports, target->service_id, endpoint);
+		number = ports_find_listener(&brokerd->ports, target->service_id, endpoint);
 	return number ? client_find(brokerd, number) : NULL;
 }
 
@@ -212,11 +212,11 @@ static enum mad_route choose_route(struct brokerd *brokerd, const struct target 
 	case TARGET_SERVICE:
 		route = choose_by_service(brokerd, target, address, now, client);
 		break;
-	case TARGET_SENDER:
+	case TARGET_REJECTED_REQUEST:
 		*client = client_find(brokerd,
 				      target_requests_find(&brokerd->known_requests, target, now));
 		return receives_mads(*client, address) ? ROUTE_CLIENT : ROUTE_ALL;
-	case TARGET_NOBODY:
+	case TARGET_UNKNOWN:
 		return ROUTE_REPLIER;
 	}
 	/*
@@ -253,7 +253,7 @@ static void keep_mad(struct brokerd *brokerd, const struct datagram *datagram)
 static void route_mad(struct brokerd *brokerd, const struct address *address,
 		      struct datagram *datagram, const uint8_t *mad)
 {
-	const struct target target = target_of(mad);
+	const struct target target = target_from_mad(mad);
 	struct client *client;
 
 	switch (choose_route(brokerd, &target, address, brokerd_now(), &client)) {
@@ -390,7 +390,7 @@ static void send_watch(struct client *client, bool on)
 {
 	union broker_message message;
 
-	broker_message_begin(&message, UROCE_BROKER_WATCH, 0);
+	broker_message_init(&message, UROCE_BROKER_WATCH, 0);
 	message.on_off.flags = on ? UROCE_BROKER_ON : 0;
 	client_send(client->delivery_fd, &message, NULL);
 }

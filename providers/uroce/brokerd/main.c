@@ -133,14 +133,14 @@ static void serve_until_exit(struct brokerd *brokerd)
 static bool supersede_others(const struct brokerd *brokerd)
 {
 	union broker_message message;
-	struct names_found found;
+	struct names_search_result found;
 	unsigned int below = UROCE_BROKER_NAMES;
 	int fd;
 
 	while ((fd = names_search(brokerd->user, below, &found)) >= 0) {
 		below = found.number;
 		if (below < brokerd->name_number) {
-			broker_message_begin(&message, UROCE_BROKER_SUPERSEDE, 0);
+			broker_message_init(&message, UROCE_BROKER_SUPERSEDE, 0);
 			send(fd, &message, broker_message_bytes(&message),
 			     MSG_DONTWAIT | MSG_NOSIGNAL);
 		}
@@ -195,7 +195,7 @@ static void detach_from_starter(void)
 
 static int listen_at_free_name(void)
 {
-	struct names_found found;
+	struct names_search_result found;
 	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
 
 	if (fd >= 0) {
@@ -241,7 +241,7 @@ static int init_broker(struct brokerd *brokerd)
 	    getrandom(&random, sizeof(random), 0) < 0)
 		return -errno;
 	if (brokerd->slots.absent > 0)
-		slots_begin_at(&brokerd->slots, random);
+		slots_set_start(&brokerd->slots, random);
 	/*
 	 * A second listen() makes SO_PEERCRED report this process instead of the one that started
 	 * it.

@@ -30,7 +30,7 @@ static int make_own_members(struct address *address)
 /* Returns true if a lower broker still exists: it is stopped and has not received SUPERSEDE yet. */
 static bool has_lower_broker(const struct brokerd *brokerd)
 {
-	struct names_found found;
+	struct names_search_result found;
 	int fd = names_search(brokerd->user, brokerd->name_number, &found);
 
 	if (fd >= 0)
@@ -64,8 +64,8 @@ static int make_group(struct brokerd *brokerd, struct address *address, bool is_
 		return error;
 	group_init(&address->group, 0);
 	if (is_new) {
-		group_append(&address->group, GROUP_GSI);
-		group_append(&address->group, GROUP_SINK);
+		group_add_member(&address->group, GROUP_GSI);
+		group_add_member(&address->group, GROUP_SINK);
 		error = address_attach_program(brokerd, address);
 	} else {
 		address->state = ADDRESS_PARTLY_KNOWN;
@@ -163,7 +163,7 @@ static bool has_owner_ended(const struct brokerd *brokerd, const struct member *
 {
 	int fd;
 
-	if (slots_client(&brokerd->slots, member->slot) != SLOTS_NO_CLIENT)
+	if (slots_holder(&brokerd->slots, member->slot) != SLOTS_NO_CLIENT)
 		return true;
 	fd = names_lock_slot(member->slot);
 	if (fd >= 0)
@@ -197,7 +197,7 @@ static void assign_member(struct address *address, struct member *member, uint32
 		return;
 	member->slot = slot;
 	if (index != STEER_NONE)
-		group_found(&address->group, index, slot);
+		group_record_owner(&address->group, index, slot);
 }
 
 /*
@@ -217,7 +217,7 @@ static void add_spare_members(struct address *address, uint32_t slot)
 			return;
 		}
 		address->members->state = MEMBER_UNUSED;
-		group_append(&address->group, slot + i);
+		group_add_member(&address->group, slot + i);
 	}
 }
 
@@ -244,7 +244,7 @@ static void locate_member(struct brokerd *brokerd, struct address *address, uint
 	uint32_t known = address->state == ADDRESS_KNOWN ? address->group.count : 0;
 	uint32_t index = probe_find_last(brokerd, address, fd, known);
 
-	if (index >= GROUP_MEMBERS - 1) {
+	if (index >= GROUP_MEMBERS_MAX - 1) {
 		/* All probes were lost, or no descriptor was left to send them; try again later. */
 		address_set_state(address, ADDRESS_PARTLY_KNOWN);
 		probe_start(address, brokerd_now());
@@ -253,9 +253,9 @@ static void locate_member(struct brokerd *brokerd, struct address *address, uint
 	if (known && index > known)
 		address_set_state(address, ADDRESS_PARTLY_KNOWN);
 	if (index < address->group.count)
-		group_forget(&address->group, index);
-	group_extend(&address->group, index + 1);
-	group_found(&address->group, index, slot);
+		group_reset_owners(&address->group, index);
+	group_add_unknown(&address->group, index + 1);
+	group_record_owner(&address->group, index, slot);
 	if (address->state == ADDRESS_PARTLY_KNOWN)
 		probe_start(address, brokerd_now());
 }

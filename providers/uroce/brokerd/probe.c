@@ -76,13 +76,14 @@ static uint32_t read_lowest_index(struct brokerd *brokerd, const struct address 
 uint32_t probe_find_last(struct brokerd *brokerd, struct address *address, int fd, uint32_t first)
 {
 	int sender = socket_bind(&address->endpoint, 0, false);
-	uint32_t found = GROUP_MEMBERS;
+	uint32_t found = GROUP_MEMBERS_MAX;
 
 	if (sender < 0)
 		return found;
 	/* Odd rounds are for counting; replies to them are ignored. */
 	address->round += 1 + (address->round & 1);
-	for (uint32_t index = first; index < GROUP_MEMBERS && found == GROUP_MEMBERS; index++) {
+	for (uint32_t index = first; index < GROUP_MEMBERS_MAX && found == GROUP_MEMBERS_MAX;
+	     index++) {
 		send_probe(brokerd, address, sender, index);
 		if (index == first || index % PROBES_PER_READ == 0)
 			found = read_lowest_index(brokerd, address, fd, found);
@@ -91,14 +92,14 @@ uint32_t probe_find_last(struct brokerd *brokerd, struct address *address, int f
 	return found;
 }
 
-/* Returns the number of members of the group, or GROUP_MEMBERS if that is not known. */
+/* Returns the number of members of the group, or GROUP_MEMBERS_MAX if that is not known. */
 static uint32_t count_members(struct brokerd *brokerd, struct address *address)
 {
 	int last = socket_make_member(&address->endpoint, false);
 	uint32_t count;
 
 	if (last < 0)
-		return GROUP_MEMBERS;
+		return GROUP_MEMBERS_MAX;
 	count = probe_find_last(brokerd, address, last, 0);
 	close(last);
 	return count;
@@ -151,9 +152,9 @@ void probe_run_round(struct brokerd *brokerd, struct address *address, uint64_t 
 		return;
 	}
 	address->round++;
-	if (count < GROUP_MEMBERS) {
+	if (count < GROUP_MEMBERS_MAX) {
 		if (count != address->group.count) {
-			group_forget(&address->group, count);
+			group_reset_owners(&address->group, count);
 			address->rounds_unchanged = 0;
 		}
 		for (uint32_t index = 0; index < count; index++)
@@ -167,7 +168,7 @@ void probe_run_round(struct brokerd *brokerd, struct address *address, uint64_t 
 static void record_owner(struct brokerd *brokerd, struct address *address, unsigned int index,
 			 unsigned int owner)
 {
-	group_found(&address->group, index, owner);
+	group_record_owner(&address->group, index, owner);
 	update_address(brokerd, address);
 }
 

@@ -33,7 +33,7 @@ static int serve_slot(struct brokerd *brokerd, struct client *client,
 	uint32_t slot;
 	int lock = -ENOSPC;
 
-	if (slots_held(&brokerd->slots, client->number) < UROCE_BROKER_CLIENT_SLOTS)
+	if (slots_count_held(&brokerd->slots, client->number) < UROCE_BROKER_CLIENT_SLOTS)
 		lock = client_assign_slot(brokerd, client, &slot);
 	if (lock < 0)
 		return lock;
@@ -100,7 +100,7 @@ static int serve_ports(struct brokerd *brokerd, const struct client *client,
 	if (!(request->port[0].flags & UROCE_BROKER_PORT_RETURNING))
 		return bind_port(brokerd, client, &request->port[0]);
 	for (uint32_t i = 0; i < request->ports && !error; i++) {
-		error = ports_return(&brokerd->ports, client->number, &request->port[i]);
+		error = ports_restore(&brokerd->ports, client->number, &request->port[i]);
 		if (error == -EEXIST)
 			error = 0;
 		/* A reply does not contain these flags. */
@@ -136,7 +136,7 @@ static int serve_introduce(const struct brokerd *brokerd, const struct client *c
 		return -ENOENT;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return -errno;
-	broker_message_begin(&visitor, UROCE_BROKER_VISITOR, 0);
+	broker_message_init(&visitor, UROCE_BROKER_VISITOR, 0);
 	visitor.introduce.slot =
 		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
 	visitor.introduce.purpose = request->purpose;
@@ -225,7 +225,7 @@ static bool serve_without_reply(struct brokerd *brokerd, const struct client *cl
 		member_release(brokerd, client, &message->address.endpoint);
 		return true;
 	case UROCE_BROKER_PORT_END:
-		ports_end(&brokerd->ports, client->number, &message->ports.port[0]);
+		ports_release(&brokerd->ports, client->number, &message->ports.port[0]);
 		return true;
 	default:
 		return false;
@@ -254,7 +254,7 @@ bool request_serve(struct brokerd *brokerd, struct client *client, union broker_
 	}
 	if (error)
 		link_close_descriptors(fds);
-	message->header.type = broker_message_reply(type);
+	message->header.type = broker_message_reply_type(type);
 	message->header.error = brokerd_reply_error(error);
 	if (!error && (type == UROCE_BROKER_PORT || type == UROCE_BROKER_PORT_LISTEN))
 		gsi_route_kept(brokerd);

@@ -60,7 +60,7 @@ static void pause_ms(const struct link_broker *broker, unsigned int milliseconds
  * Starts a broker at the free name that a search has found.  Also returns 0 if another process has
  * bound that name first: the caller then searches again.
  */
-static int start_broker(const struct names_found *found, char error[LINK_ERROR_TEXT])
+static int start_broker(const struct names_search_result *found, char error[LINK_ERROR_TEXT])
 {
 	int listener, result;
 
@@ -86,7 +86,7 @@ static int connect_to_broker(const struct link *link, unsigned int *name,
 			     char error[LINK_ERROR_TEXT])
 {
 	int64_t until = link_now_ms() + SEARCH_MS;
-	struct names_found found = { 0 };
+	struct names_search_result found = { 0 };
 	int fd, result = 0;
 
 	while (!result && link_now_ms() < until) {
@@ -221,7 +221,7 @@ int link_broker_open(struct link *link, char error[LINK_ERROR_TEXT])
 	int fd;
 
 	do {
-		broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
+		broker_message_init(&message, UROCE_BROKER_HELLO, 0);
 		message.hello.role = UROCE_BROKER_WORKER;
 		fd = connect_and_hello(link, &message, UROCE_BROKER_NAMES, &fds, error);
 	} while (raises_fd_limit(fd));
@@ -274,7 +274,7 @@ static int try_return(struct link *link, unsigned int unresponsive)
 	struct link_descriptors fds;
 	int fd, result;
 
-	broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
+	broker_message_init(&message, UROCE_BROKER_HELLO, 0);
 	message.hello.role = UROCE_BROKER_RETURNING;
 	message.hello.slots = broker->slots;
 	memcpy(message.hello.slot, broker->slot, broker->slots * sizeof(broker->slot[0]));
@@ -344,7 +344,7 @@ static int ping_broker(struct link *link)
 	struct link_descriptors fds;
 	int error;
 
-	broker_message_begin(&message, UROCE_BROKER_PING, 0);
+	broker_message_init(&message, UROCE_BROKER_PING, 0);
 	error = link_broker_request(link, &message, -1, &fds);
 	/* The broker works, so timeouts count again. */
 	if (atomic_exchange(&broker->check_pending, false) && !error &&
@@ -478,7 +478,7 @@ static void check_for_newer_broker(struct link *link)
 {
 	struct link_broker *broker = &link->broker;
 	int64_t now = link_now_ms();
-	struct names_found found;
+	struct names_search_result found;
 	int fd;
 
 	if (now < broker->next_search_ms)
@@ -500,7 +500,7 @@ void link_broker_reply_probe(struct link *link, const struct link_endpoint *endp
 		check_for_newer_broker(link);
 		return;
 	}
-	broker_message_begin(&message, UROCE_BROKER_PROBED, 0);
+	broker_message_init(&message, UROCE_BROKER_PROBED, 0);
 	memcpy(message.probed.endpoint.gid, endpoint->gid, sizeof(endpoint->gid));
 	message.probed.endpoint.scope_id = endpoint->scope_id;
 	message.probed.index = ntohl(probe->index);

@@ -28,7 +28,7 @@ static int receive_message(int fd, union broker_message *message, struct link_de
 	if (length < 0)
 		return length == -EAGAIN || length == -EINTR ? -EAGAIN : -ECONNRESET;
 	if (broker_message_parse(bytes, (size_t)length, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == fds->count)
+	    broker_message_descriptor_count(message) == fds->count)
 		return 0;
 	link_close_descriptors(fds);
 	return -ECONNRESET;
@@ -95,7 +95,7 @@ void link_broker_send(const struct link_broker *broker, const union broker_messa
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
 			 int passed_fd, struct link_descriptors *fds)
 {
-	enum uroce_broker_type wanted = broker_message_reply(message->header.type);
+	enum uroce_broker_type wanted = broker_message_reply_type(message->header.type);
 	int error;
 
 	message->header.number = ++broker->number;
@@ -131,7 +131,7 @@ int link_broker_init_gsi_message(const struct link_broker *broker, bool on,
 {
 	bool with_file = on && broker->messages_fd >= 0;
 
-	broker_message_begin(message, UROCE_BROKER_GSI, 0);
+	broker_message_init(message, UROCE_BROKER_GSI, 0);
 	message->on_off.flags =
 		(on ? UROCE_BROKER_ON : 0) | (with_file ? UROCE_BROKER_MESSAGES : 0);
 	return with_file ? broker->messages_fd : -1;

@@ -29,7 +29,7 @@ int link_further_slot(struct link *link, unsigned int *slot)
 
 	link_mutex_lock(link, &link->open_lock);
 	if (broker->slots < LINK_SLOTS_MAX) {
-		broker_message_begin(&message, UROCE_BROKER_SLOT, 0);
+		broker_message_init(&message, UROCE_BROKER_SLOT, 0);
 		message.slot.slot = UROCE_BROKER_NO_SLOT;
 		error = link_broker_request(link, &message, -1, &fds);
 	}
@@ -47,7 +47,7 @@ int link_further_slot(struct link *link, unsigned int *slot)
 static void init_address_message(union broker_message *message, enum uroce_broker_type type,
 				 const struct link_endpoint *endpoint)
 {
-	broker_message_begin(message, type, 0);
+	broker_message_init(message, type, 0);
 	message->address.endpoint = link_broker_endpoint(endpoint);
 }
 
@@ -95,7 +95,7 @@ int link_broker_slot_fd(struct link *link, const struct link_endpoint *endpoint,
 {
 	union broker_message message;
 
-	broker_message_begin(&message, UROCE_BROKER_LOOK, 0);
+	broker_message_init(&message, UROCE_BROKER_LOOK, 0);
 	message.look.endpoint = link_broker_endpoint(endpoint);
 	message.look.slot = slot;
 	return request_fd(link, &message);
@@ -105,7 +105,7 @@ int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broke
 {
 	union broker_message message;
 
-	broker_message_begin(&message, UROCE_BROKER_INTRODUCE, 0);
+	broker_message_init(&message, UROCE_BROKER_INTRODUCE, 0);
 	message.introduce.slot = slot;
 	message.introduce.purpose = purpose;
 	return request_fd(link, &message);
@@ -148,7 +148,7 @@ void link_gsi_end(struct link *link)
 static void init_port_message(union broker_message *message, enum uroce_broker_type type,
 			      const struct link_port *port)
 {
-	broker_message_begin(message, type, 0);
+	broker_message_init(message, type, 0);
 	message->ports.ports = 1;
 	message->ports.port[0] = port->port;
 }

@@ -13,7 +13,7 @@ static int claim_addresses(struct link *link, int fd)
 	int error = 0;
 
 	for (addr = link->addrs; addr && !link_broker_is_lost(error); addr = addr->next) {
-		broker_message_begin(&message, UROCE_BROKER_ADDRESS, 0);
+		broker_message_init(&message, UROCE_BROKER_ADDRESS, 0);
 		message.address.endpoint = link_broker_endpoint(&addr->endpoint);
 		message.address.flags =
 			UROCE_BROKER_CLAIM | (addr->unsteered ? UROCE_BROKER_UNSTEERED : 0);
@@ -30,7 +30,7 @@ static int claim_ports(struct link *link, int fd)
 	int error = 0;
 
 	while (port && !error) {
-		broker_message_begin(&message, UROCE_BROKER_PORT, 0);
+		broker_message_init(&message, UROCE_BROKER_PORT, 0);
 		for (; port && message.ports.ports < UROCE_BROKER_PORTS; port = port->next) {
 			struct uroce_broker_port *entry =
 				&message.ports.port[message.ports.ports++];

@@ -60,7 +60,7 @@ static int read_message(struct link *link, uint8_t *payload, union broker_messag
 	memcpy(&header, head, sizeof(header));
 	if (is_delivery_type(header.type) &&
 	    broker_message_parse(head, (size_t)bytes, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == fds.count) {
+	    broker_message_descriptor_count(message) == fds.count) {
 		if (message->header.type == UROCE_BROKER_VISITOR)
 			link_client_conns_add(link, message->introduce.purpose,
 					      message->introduce.slot, fds.fd[0]);
@@ -135,7 +135,7 @@ int link_pass_on(const struct link_batch *batch, const uint8_t *bytes, size_t le
 
 	if (length == 0 || length > LINK_MAX_BYTES)
 		return -EINVAL;
-	broker_message_begin(&message, UROCE_BROKER_DATAGRAM, 0);
+	broker_message_init(&message, UROCE_BROKER_DATAGRAM, 0);
 	memcpy(message.datagram.source.gid, batch->src, sizeof(batch->src));
 	message.datagram.source.scope_id = addr->endpoint.scope_id;
 	memcpy(message.datagram.destination.gid, addr->endpoint.gid, sizeof(addr->endpoint.gid));

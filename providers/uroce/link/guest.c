@@ -20,13 +20,13 @@ int link_guest_open(struct link_guest *guest)
 {
 	struct link_descriptors fds;
 	union broker_message message;
-	struct names_found found;
+	struct names_search_result found;
 	int error;
 
 	*guest = (struct link_guest){ .fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found) };
 	if (guest->fd < 0)
 		return guest->fd;
-	broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
+	broker_message_init(&message, UROCE_BROKER_HELLO, 0);
 	message.hello.role = UROCE_BROKER_GUEST;
 	error = exchange_message(guest, &message, &fds);
 	if (error)
@@ -49,7 +49,7 @@ static uint32_t list_clients(struct link_guest *guest, uint32_t first,
 	struct link_descriptors fds;
 	union broker_message message;
 
-	broker_message_begin(&message, UROCE_BROKER_LIST, 0);
+	broker_message_init(&message, UROCE_BROKER_LIST, 0);
 	message.list.first = first;
 	if (first >= UROCE_BROKER_SLOTS || exchange_message(guest, &message, &fds))
 		return 0;
@@ -77,7 +77,7 @@ int link_guest_visit(struct link_guest *guest, uint32_t slot)
 	union broker_message message;
 	int error;
 
-	broker_message_begin(&message, UROCE_BROKER_INTRODUCE, 0);
+	broker_message_init(&message, UROCE_BROKER_INTRODUCE, 0);
 	message.introduce.slot = slot;
 	message.introduce.purpose = UROCE_BROKER_STATISTICS;
 	error = exchange_message(guest, &message, &fds);

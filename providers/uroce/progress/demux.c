@@ -266,7 +266,7 @@ static void rx_gsi(struct rx_ctx *rx, const struct wire_packet *packet, const ui
 		[GSI_WRONG_QKEY] = PROGRESS_COUNT_MAD_WRONG_QKEY,
 	};
 	struct progress *progress = rx->turn->progress;
-	enum gsi_fault fault = gsi_packet_check(packet);
+	enum gsi_packet_error fault = gsi_packet_check(packet);
 
 	if (!rx->forwarded) {
 		/*

@@ -45,14 +45,14 @@ static int make_member(void)
 static void add(unsigned int owner)
 {
 	member[owner] = make_member();
-	assert_int_not_equal(group_append(&group, owner), STEER_NONE);
+	assert_int_not_equal(group_add_member(&group, owner), STEER_NONE);
 }
 
 static void remove_member(unsigned int owner)
 {
 	close(member[owner]);
 	member[owner] = -1;
-	group_remove(&group, owner);
+	group_remove_member(&group, owner);
 }
 
 static void attach(void)
@@ -60,7 +60,7 @@ static void attach(void)
 	struct sock_fprog program;
 
 	memset(&program, 0, sizeof(program));
-	group_table(&group, &slots, &table);
+	group_fill_table(&group, &slots, &table);
 	program.len = (unsigned short)steer_build(&table, code);
 	program.filter = code;
 	assert_true(program.len);
@@ -198,8 +198,8 @@ static void find_all(uint32_t round)
 	assert_int_equal(group.unknown, last + 1);
 	for (unsigned int owner = 0; owner < GROUP_UNKNOWN; owner++)
 		if (member[owner] >= 0 && owner != GROUP_SINK)
-			group_found(&group, probed(member[owner], round), owner);
-	group_found(&group, last, GROUP_SINK);
+			group_record_owner(&group, probed(member[owner], round), owner);
+	group_record_owner(&group, last, GROUP_SINK);
 }
 
 /* With the broker go its own members and those of workers that have ended. */
@@ -248,30 +248,30 @@ static void test_unknown(void **state)
 	slots_init(&slots);
 	group_init(&group, 4);
 	assert_true(slots_hold(&slots, 7, 1, 7));
-	group_found(&group, 0, GROUP_SINK);
-	group_found(&group, 1, GROUP_GSI);
-	group_table(&group, &slots, &table);
+	group_record_owner(&group, 0, GROUP_SINK);
+	group_record_owner(&group, 1, GROUP_GSI);
+	group_fill_table(&group, &slots, &table);
 	assert_int_equal(table.member[7], STEER_NONE);
 	assert_int_equal(group.unknown, 2);
 	/* An answer to an index that is no member's. */
-	group_found(&group, 4, 7);
-	group_found(&group, STEER_NONE, 7);
+	group_record_owner(&group, 4, 7);
+	group_record_owner(&group, STEER_NONE, 7);
 	assert_int_equal(group.unknown, 2);
-	group_found(&group, 2, 7);
+	group_record_owner(&group, 2, 7);
 	/* The later answer counts, also where two do not agree. */
-	group_found(&group, 3, 7);
+	group_record_owner(&group, 3, 7);
 	assert_int_equal(group.unknown, 1);
-	group_found(&group, 3, GROUP_SINK);
+	group_record_owner(&group, 3, GROUP_SINK);
 	assert_int_equal(group.unknown, 2);
 	assert_int_equal(group.index[7], STEER_NONE);
-	group_found(&group, 2, 7);
-	group_table(&group, &slots, &table);
+	group_record_owner(&group, 2, 7);
+	group_fill_table(&group, &slots, &table);
 	assert_int_equal(table.member[7], 2);
 	assert_int_equal(table.sink, 3);
-	group_remove(&group, 7);
+	group_remove_member(&group, 7);
 	assert_int_equal(group.index[GROUP_SINK], 2);
 	assert_int_equal(group.count, 3);
-	group_forget(&group, 3);
+	group_reset_owners(&group, 3);
 	assert_int_equal(group.unknown, 3);
 	assert_int_equal(group.index[GROUP_GSI], STEER_NONE);
 }

@@ -19,15 +19,15 @@ static uint64_t now;
 static void begin(void)
 {
 	now = START;
-	last_messages_begin(&last, now);
+	last_messages_start(&last, now);
 }
 
 /* Time passes until the next step, which it returns. */
 static enum last_messages_step wait_for_step(void)
 {
-	if (last_messages_next(&last, now) == LAST_MESSAGES_WAIT)
+	if (last_messages_next_step(&last, now) == LAST_MESSAGES_WAIT)
 		now = last.due;
-	return last_messages_next(&last, now);
+	return last_messages_next_step(&last, now);
 }
 
 /* Sends all of a round, of which one chunk has messages. */
@@ -36,7 +36,7 @@ static void send_round(uint32_t messages)
 	for (uint32_t at = 0; at < LAST_MESSAGES_ENTRIES; at += LAST_MESSAGES_CHUNK) {
 		assert_int_equal(wait_for_step(), LAST_MESSAGES_SEND);
 		assert_int_equal(last.position, at);
-		last_messages_sent(&last, at ? 0 : messages, now);
+		last_messages_chunk_sent(&last, at ? 0 : messages, now);
 	}
 }
 
@@ -44,15 +44,15 @@ static void test_rounds(void **state)
 {
 	(void)state;
 	begin();
-	assert_int_equal(last_messages_next(&last, now), LAST_MESSAGES_WAIT);
-	assert_true(last_messages_come_first(&last));
-	assert_int_equal(wait_for_step(), LAST_MESSAGES_LOOK);
-	last_messages_dead(&last);
+	assert_int_equal(last_messages_next_step(&last, now), LAST_MESSAGES_WAIT);
+	assert_true(last_messages_delay_requests(&last));
+	assert_int_equal(wait_for_step(), LAST_MESSAGES_CHECK_LOCK);
+	last_messages_owner_ended(&last);
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		assert_int_equal(last_messages_come_first(&last), round == 0);
+		assert_int_equal(last_messages_delay_requests(&last), round == 0);
 		send_round(1);
 	}
-	assert_int_equal(last_messages_next(&last, now), LAST_MESSAGES_END);
+	assert_int_equal(last_messages_next_step(&last, now), LAST_MESSAGES_DONE);
 	assert_true(now >= START + 1300 * MS && now < START + 1310 * MS);
 }
 
@@ -61,11 +61,11 @@ static void test_nothing(void **state)
 {
 	(void)state;
 	begin();
-	assert_int_equal(wait_for_step(), LAST_MESSAGES_LOOK);
-	last_messages_dead(&last);
+	assert_int_equal(wait_for_step(), LAST_MESSAGES_CHECK_LOCK);
+	last_messages_owner_ended(&last);
 	send_round(0);
-	assert_int_equal(last_messages_next(&last, now), LAST_MESSAGES_END);
-	assert_false(last_messages_come_first(&last));
+	assert_int_equal(last_messages_next_step(&last, now), LAST_MESSAGES_DONE);
+	assert_false(last_messages_delay_requests(&last));
 }
 
 /* A client that ends slowly, and one that lives on: nothing is sent for it before its end. */
@@ -74,17 +74,17 @@ static void test_alive(void **state)
 	(void)state;
 	begin();
 	for (unsigned int looks = 0; looks < 1000; looks++) {
-		assert_int_equal(wait_for_step(), LAST_MESSAGES_LOOK);
-		last_messages_lives(&last, now);
+		assert_int_equal(wait_for_step(), LAST_MESSAGES_CHECK_LOCK);
+		last_messages_owner_runs(&last, now);
 		/* Requests for its ports do not wait without limit. */
-		assert_int_equal(last_messages_come_first(&last), now < START + 980 * MS);
+		assert_int_equal(last_messages_delay_requests(&last), now < START + 980 * MS);
 	}
 	assert_true(now > START + 900 * 1000 * MS);
-	assert_int_equal(wait_for_step(), LAST_MESSAGES_LOOK);
-	last_messages_dead(&last);
+	assert_int_equal(wait_for_step(), LAST_MESSAGES_CHECK_LOCK);
+	last_messages_owner_ended(&last);
 	send_round(1);
 	send_round(0);
-	assert_int_equal(last_messages_next(&last, now), LAST_MESSAGES_END);
+	assert_int_equal(last_messages_next_step(&last, now), LAST_MESSAGES_DONE);
 }
 
 int main(void)

@@ -44,7 +44,7 @@ static void expect_good(size_t length, unsigned int descriptors)
 {
 	assert_int_equal(pass(length), BROKER_MESSAGE_OK);
 	assert_memory_equal(&sent, &received, sizeof(sent));
-	assert_int_equal(broker_message_descriptors(&received), descriptors);
+	assert_int_equal(broker_message_descriptor_count(&received), descriptors);
 	assert_int_equal(pass(length + 1), BROKER_MESSAGE_LENGTH);
 	for (size_t less = 0; less < length; less++)
 		assert_int_not_equal(pass(less), BROKER_MESSAGE_OK);
@@ -58,7 +58,7 @@ static void expect_good(size_t length, unsigned int descriptors)
 
 static void begin(enum uroce_broker_type type)
 {
-	broker_message_begin(&sent, type, NUMBER);
+	broker_message_init(&sent, type, NUMBER);
 }
 
 static void test_hello(void **state)
@@ -112,7 +112,7 @@ static void test_welcome(void **state)
 	/* Only the error of a refused request matters. */
 	sent.header.error = -ENOSPC;
 	assert_int_equal(pass(sizeof(sent.welcome)), BROKER_MESSAGE_OK);
-	assert_int_equal(broker_message_descriptors(&received), 0);
+	assert_int_equal(broker_message_descriptor_count(&received), 0);
 }
 
 static void test_addresses(void **state)

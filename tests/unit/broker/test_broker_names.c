@@ -18,7 +18,7 @@
 
 enum { RACERS = 16 };
 
-static struct names_found found;
+static struct names_search_result found;
 
 static int search(void)
 {
@@ -219,7 +219,7 @@ static void test_descriptors(void **state)
 	assert_int_equal(message.msg_controllen, CMSG_SPACE(sizeof(int)));
 	memcpy(&stranger, CMSG_DATA(cmsg), sizeof(stranger));
 	close(stranger);
-	assert_int_equal(names_admit_descriptors(accepted), 0);
+	assert_int_equal(names_allow_descriptors(accepted), 0);
 	memcpy(CMSG_DATA(cmsg), &listener, sizeof(listener));
 	assert_int_equal(sendmsg(fd, &message, 0), 1);
 	assert_int_equal(recvmsg(accepted, &message, MSG_CMSG_CLOEXEC), 1);
@@ -273,14 +273,14 @@ static void test_bound_slots(void **state)
 	fd[1] = names_lock_slot(4095);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		fd[2 + i] = bind_name(others[i]);
-	assert_true(names_bound_slots(bound));
+	assert_true(names_read_bound_slots(bound));
 	assert_true(bound[0] && bound[4095]);
 	for (unsigned int slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
 		count += bound[slot];
 	assert_int_equal(count, 2);
 	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++)
 		close(fd[i]);
-	assert_true(names_bound_slots(bound));
+	assert_true(names_read_bound_slots(bound));
 	assert_false(bound[0] || bound[4095]);
 }
 

@@ -70,7 +70,7 @@ static uint32_t listener(const char *name, uint16_t number)
 {
 	const struct uroce_broker_endpoint endpoint = endpoint_of(name);
 
-	return ports_listener(&ports, (uint64_t)TCP << 16 | number, &endpoint);
+	return ports_find_listener(&ports, (uint64_t)TCP << 16 | number, &endpoint);
 }
 
 static int begin(void **state)
@@ -122,8 +122,8 @@ static void test_conflicts(void **state)
 			/* Each port space is on its own. */
 			second.space = UDP;
 			assert_int_equal(bind_port(client, &second), 0);
-			ports_forget(&ports, A);
-			ports_forget(&ports, B);
+			ports_remove_client(&ports, A);
+			ports_remove_client(&ports, B);
 		}
 	}
 }
@@ -137,7 +137,7 @@ static void test_sharing(void **state)
 	assert_int_equal(bind_port(A, &a), 0);
 	assert_int_equal(bind_port(B, &b), 0);
 	assert_int_equal(ports_listen(&ports, A, &a), -EADDRNOTAVAIL);
-	ports_end(&ports, B, &b);
+	ports_release(&ports, B, &b);
 	assert_int_equal(ports_listen(&ports, A, &a), 0);
 	assert_int_equal(ports_listen(&ports, A, &a), 0);
 	/* Not the same port: another id, another client. */
@@ -171,10 +171,11 @@ static void test_listeners(void **state)
 	assert_int_equal(listener("fe80::1", PORT + 2), A);
 	/* A service id of no port space. */
 	assert_int_equal(
-		ports_listener(&ports, UINT64_C(0x1000000010000) << 4 | PORT, &one.endpoint), 0);
-	ports_end(&ports, A, &one);
+		ports_find_listener(&ports, UINT64_C(0x1000000010000) << 4 | PORT, &one.endpoint),
+		0);
+	ports_release(&ports, A, &one);
 	assert_int_equal(listener("127.0.0.1", PORT), 0);
-	ports_forget(&ports, B);
+	ports_remove_client(&ports, B);
 	assert_int_equal(listener("192.0.2.1", PORT + 1), 0);
 	assert_int_equal(listener("fe80::1", PORT + 2), A);
 }
@@ -202,12 +203,12 @@ static void test_chosen(void **state)
 	assert_int_equal(bind_port(B, &port[RANGE]), 0);
 	assert_int_equal(port[RANGE].port, port[1].port);
 	assert_int_equal(ports_listen(&ports, B, &port[RANGE]), -EADDRINUSE);
-	ports_end(&ports, A, &port[1]);
+	ports_release(&ports, A, &port[1]);
 	assert_int_equal(ports_listen(&ports, B, &port[RANGE]), 0);
 	port[RANGE + 1] = port_of("127.0.0.1", 0, 0);
 	assert_int_equal(bind_port(A, &port[RANGE + 1]), -EADDRNOTAVAIL);
 	assert_int_equal(ports.chosen, RANGE - 1);
-	ports_forget(&ports, A);
+	ports_remove_client(&ports, A);
 	assert_int_equal(ports.chosen, 1);
 }
 
@@ -222,13 +223,13 @@ static void test_return(void **state)
 	struct uroce_broker_port c = port_of("127.0.0.1", FIRST, returning);
 
 	(void)state;
-	assert_int_equal(ports_return(&ports, A, &a), 0);
-	assert_int_equal(ports_return(&ports, A, &a), -EEXIST);
+	assert_int_equal(ports_restore(&ports, A, &a), 0);
+	assert_int_equal(ports_restore(&ports, A, &a), -EEXIST);
 	assert_int_equal(listener("127.0.0.1", PORT), A);
-	assert_int_equal(ports_return(&ports, A, &b), 0);
-	assert_int_equal(ports_return(&ports, B, &c), 0);
+	assert_int_equal(ports_restore(&ports, A, &b), 0);
+	assert_int_equal(ports_restore(&ports, B, &c), 0);
 	assert_int_equal(ports.chosen, 1);
-	ports_end(&ports, A, &b);
+	ports_release(&ports, A, &b);
 	assert_int_equal(ports.chosen, 0);
 	assert_int_equal(ports_listen(&ports, B, &c), 0);
 }

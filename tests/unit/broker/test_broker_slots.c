@@ -33,24 +33,24 @@ static void test_order(void **state)
 	/* A slot that was just used rests. */
 	slots_free(&slots, 4);
 	assert_int_equal(take(11), 10);
-	assert_int_equal(slots_client(&slots, 3), 4);
-	assert_int_equal(slots_client(&slots, 4), SLOTS_NO_CLIENT);
-	assert_int_equal(slots_client(&slots, UROCE_BROKER_SLOTS), SLOTS_NO_CLIENT);
-	assert_int_equal(slots_client(&slots, UROCE_BROKER_NO_SLOT), SLOTS_NO_CLIENT);
+	assert_int_equal(slots_holder(&slots, 3), 4);
+	assert_int_equal(slots_holder(&slots, 4), SLOTS_NO_CLIENT);
+	assert_int_equal(slots_holder(&slots, UROCE_BROKER_SLOTS), SLOTS_NO_CLIENT);
+	assert_int_equal(slots_holder(&slots, UROCE_BROKER_NO_SLOT), SLOTS_NO_CLIENT);
 }
 
 /* One process after the other uses few slots, and none again before others were used. */
 static void test_rest(void **state)
 {
-	uint32_t last[SLOTS_REST + 1] = { 0 };
+	uint32_t last[SLOTS_REST_MIN + 1] = { 0 };
 
 	(void)state;
 	slots_init(&slots);
-	for (uint32_t i = 1; i <= 10 * SLOTS_REST; i++) {
+	for (uint32_t i = 1; i <= 10 * SLOTS_REST_MIN; i++) {
 		uint32_t slot = take(i);
 
-		assert_true(slot <= SLOTS_REST);
-		assert_true(!last[slot] || i - last[slot] >= SLOTS_REST);
+		assert_true(slot <= SLOTS_REST_MIN);
+		assert_true(!last[slot] || i - last[slot] >= SLOTS_REST_MIN);
 		last[slot] = i;
 		slots_free(&slots, slot);
 	}
@@ -60,7 +60,7 @@ static void test_begin(void **state)
 {
 	(void)state;
 	slots_init(&slots);
-	slots_begin_at(&slots, 5 * UROCE_BROKER_SLOTS - 1);
+	slots_set_start(&slots, 5 * UROCE_BROKER_SLOTS - 1);
 	assert_int_equal(take(1), UROCE_BROKER_SLOTS - 1);
 	assert_int_equal(take(2), 0);
 	assert_int_equal(take(3), 1);
@@ -130,7 +130,7 @@ static void test_any_order(void **state)
 		}
 	}
 	for (uint32_t slot = 0; slot < CLIENTS; slot++)
-		assert_int_equal(slots_client(&slots, slot), client[slot]);
+		assert_int_equal(slots_holder(&slots, slot), client[slot]);
 	assert_true(slots.resting <= CLIENTS - held);
 }
 

@@ -398,7 +398,7 @@ static void test_dead_owner(void **state)
 static pid_t broker_pid(void)
 {
 	struct ucred cred;
-	struct names_found found;
+	struct names_search_result found;
 	socklen_t bytes = sizeof(cred);
 	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
 

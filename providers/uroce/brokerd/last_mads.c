@@ -28,7 +28,7 @@ void last_mads_start(struct brokerd *brokerd, int *last_messages_fd, uint64_t no
 		return;
 	ended->fd = *last_messages_fd;
 	*last_messages_fd = -1;
-	last_messages_begin(&ended->schedule, now);
+	last_messages_start(&ended->schedule, now);
 	ended->next = brokerd->ended_clients;
 	brokerd->ended_clients = ended;
 }
@@ -78,25 +78,25 @@ static void send_chunk(struct ended_client *ended, uint64_t now)
 		for (unsigned int j = 0; j < READ_ENTRIES; j++)
 			sent += entry[j].valid && send_message(&entry[j]);
 	}
-	last_messages_sent(&ended->schedule, sent, now);
+	last_messages_chunk_sent(&ended->schedule, sent, now);
 }
 
 /* Executes the next step.  Returns true if the schedule has ended. */
 static bool run_next_step(struct ended_client *ended, uint64_t now)
 {
-	switch (last_messages_next(&ended->schedule, now)) {
+	switch (last_messages_next_step(&ended->schedule, now)) {
 	case LAST_MESSAGES_WAIT:
 		break;
-	case LAST_MESSAGES_LOOK:
+	case LAST_MESSAGES_CHECK_LOCK:
 		if (memory_file_owner_lives(ended->fd) != 0)
-			last_messages_lives(&ended->schedule, now);
+			last_messages_owner_runs(&ended->schedule, now);
 		else
-			last_messages_dead(&ended->schedule);
+			last_messages_owner_ended(&ended->schedule);
 		break;
 	case LAST_MESSAGES_SEND:
 		send_chunk(ended, now);
 		break;
-	case LAST_MESSAGES_END:
+	case LAST_MESSAGES_DONE:
 		return true;
 	}
 	return false;
@@ -133,7 +133,7 @@ bool last_mads_come_first(const struct brokerd *brokerd)
 {
 	const struct ended_client *ended = brokerd->ended_clients;
 
-	while (ended && !last_messages_come_first(&ended->schedule))
+	while (ended && !last_messages_delay_requests(&ended->schedule))
 		ended = ended->next;
 	return ended != NULL;
 }
