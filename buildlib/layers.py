@@ -112,10 +112,10 @@ LAYERS = {
         group("device", "device/ ops.c"),
     )),
     "cm": layer("the connection manager: messages, states, timers", "wire", pure=True, groups=(
-        group("messages, addresses, tables", "mad address table heap quota"),
-        group("contract, states, times", "cm.h conn.h state timing names compose"),
-        group("steps of connections", "step cm"),
-        group("calls and received messages", "calls listen receive sidr"),
+        group("messages, tables, limit of requests", "util/ mad ip_header req_limit"),
+        group("contract, states, times", "cm.h cm_priv.h fsm_table timing names mad_build"),
+        group("steps of connections", "fsm cm"),
+        group("calls and received messages", "api listen receive sidr"),
     )),
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
                  "cm verbs progress engine wire link", groups=(

@@ -134,7 +134,7 @@ enum uroce_abi_record_kind {
 	UROCE_ABI_RECORD_LISTENER,    /* struct uroce_abi_stat_listener */
 	UROCE_ABI_RECORD_CONNECTION,  /* struct uroce_abi_stat_connection */
 	UROCE_ABI_RECORD_MESSAGE,     /* struct uroce_abi_stat_message */
-	UROCE_ABI_RECORD_REFUSAL,     /* struct uroce_abi_stat_refusal */
+	UROCE_ABI_RECORD_REJECT,      /* struct uroce_abi_stat_reject */
 	UROCE_ABI_RECORD_WORKER,      /* struct uroce_abi_stat_worker, then __u64 counters */
 };
 #define UROCE_ABI_NAME_BYTES 32
@@ -184,8 +184,8 @@ struct uroce_abi_stat_qp {
 	__u32 src_port, mtu;
 	__u32 next_psn, unacked_psn, expected_psn;
 	__u32 ssn, sent_ssn, msn, lsn;
-	__u32 unlimited;     /* 1: the peer does not report credits */
-	__u32 credits_heard; /* last reported by the peer; -1: none yet */
+	__u32 unlimited;	/* 1: the peer does not report credits */
+	__u32 credits_reported; /* last reported by the peer; -1: none yet */
 	__u32 credits_advertised, credits_now;
 	__u32 sq_used, rq_used;
 	__u32 outstanding_reads, in_flight, cwnd;
@@ -241,7 +241,7 @@ struct uroce_abi_stat_message {
 };
 
 /* Number of REJs sent with one reason. */
-struct uroce_abi_stat_refusal {
+struct uroce_abi_stat_reject {
 	struct uroce_abi_record record;
 	char name[UROCE_ABI_NAME_BYTES]; /* "stale connection" ... */
 	__u32 reason;

@@ -5,7 +5,7 @@
  */
 #include <stddef.h>
 
-#include "cm/conn.h"
+#include "cm/cm_priv.h"
 #include "cmsim/world.h"
 
 uint32_t mutant_now;
@@ -43,14 +43,15 @@ static const struct changed_row rows[] = {
 	  INTO(ESTABLISHED, NOTHING, KEEP, CM_EVENT_ESTABLISHED) },
 	{ "rep is told twice", ROW(REP_RCVD, REP), INTO(REP_RCVD, NOTHING, KEEP, CM_EVENT_REP) },
 	{ "crossing dreq is dropped", ROW(DREQ_SENT, DREQ), GONE },
-	{ "no grace", ROW(DREQ_RCVD, END), INTO(DREQ_RCVD, NOTHING, STOP, CM_NO_EVENT) },
-	{ "timewait never ends", ROW(TIMEWAIT, END), INTO(TIMEWAIT, NOTHING, STOP, CM_NO_EVENT) },
+	{ "no grace", ROW(DREQ_RCVD, EXPIRED), INTO(DREQ_RCVD, NOTHING, STOP, CM_NO_EVENT) },
+	{ "timewait never ends", ROW(TIMEWAIT, EXPIRED),
+	  INTO(TIMEWAIT, NOTHING, STOP, CM_NO_EVENT) },
 	{ "rep before ready establishes", ROW(REQ_SENT, REP),
 	  INTO(ESTABLISHED, NOTHING, STOP, CM_EVENT_REP) },
-	{ "given up without a word", ROW(REQ_SENT, END),
-	  INTO(REJ_SENT, TIMED_OUT, WAIT, CM_NO_EVENT) },
+	{ "given up without a word", ROW(REQ_SENT, EXPIRED),
+	  INTO(REJ_SENT, REJ_TIMEOUT, TIMEWAIT, CM_NO_EVENT) },
 	{ "refused without a word", ROW(REP_SENT, REJ),
-	  INTO(TIMEWAIT, NOTHING, WAIT, CM_NO_EVENT) },
+	  INTO(TIMEWAIT, NOTHING, TIMEWAIT, CM_NO_EVENT) },
 	{ "accept does not repeat", ROW(REQ_RCVD, ACCEPT),
 	  INTO(REP_SENT, PREPARED, STOP, CM_NO_EVENT) },
 	{ "stale connection is kept", ROW(ESTABLISHED, STALE), GONE },
@@ -87,12 +88,12 @@ struct cm_conn *__wrap_cm_find_pair(const struct cm *cm, uint32_t local_id, uint
 void __real_cm_release(struct cm *cm, struct cm_conn *conn);
 void __wrap_cm_release(struct cm *cm, struct cm_conn *conn);
 
-struct quota_node *__real_cm_quota_next(struct quota *quota, uint32_t place);
-struct quota_node *__wrap_cm_quota_next(struct quota *quota, uint32_t place);
+struct req_limit_node *__real_cm_req_limit_next(struct req_limit *req_limit, uint32_t place);
+struct req_limit_node *__wrap_cm_req_limit_next(struct req_limit *req_limit, uint32_t place);
 
-struct quota_node *__wrap_cm_quota_next(struct quota *quota, uint32_t place)
+struct req_limit_node *__wrap_cm_req_limit_next(struct req_limit *req_limit, uint32_t place)
 {
-	return mutant_now == NO_TURN ? NULL : __real_cm_quota_next(quota, place);
+	return mutant_now == NO_TURN ? NULL : __real_cm_req_limit_next(req_limit, place);
 }
 
 const struct cm_step *__wrap_cm_step_of(enum cm_state state, enum cm_input input)
@@ -113,7 +114,7 @@ struct cm_conn *__wrap_cm_find_remote_id(const struct cm *cm, uint64_t guid, uin
 
 struct cm_conn *__wrap_cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id)
 {
-	return mutant_now == ANY_ID ? cm_find_local(cm, local_id)
+	return mutant_now == ANY_ID ? cm_find_local_id(cm, local_id)
 				    : __real_cm_find_pair(cm, local_id, remote_id);
 }
 

@@ -78,7 +78,7 @@ static void check_time(struct app *app, enum cm_event_type type)
 	uint64_t longest = world->plan.mras ? LONGEST_WAIT : CM_GIVE_UP_NS, waited = 0;
 
 	/* Each of those before it counts no longer than until its first repetition. */
-	if (world->plan.quota > 0)
+	if (world->plan.req_limit > 0)
 		longest += APPS * 50 * CM_MS;
 
 	if (app->waits_since != 0)
@@ -256,7 +256,7 @@ static void check_agreement(struct app *app)
 	/* With losses, all repetitions may be lost, if they ended before the calm. */
 	untold = world->plan.loss > 0 &&
 		 (!other->destroyed ||
-		  other->destroyed_at + CM_FAREWELL_NS < world->calm_at + REPEATED_WITHIN);
+		  other->destroyed_at + CM_DESTROY_DREQ_NS < world->calm_at + REPEATED_WITHIN);
 	if (!untold || (!other->destroyed && other->told[CM_EVENT_DISCONNECTED]))
 		world_fail(world, "one end is established, the other is not");
 }

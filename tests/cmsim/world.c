@@ -151,7 +151,7 @@ static void host_start(struct host *host)
 		.owner = host,
 		.slot = host->number,
 		.id_start = (uint32_t)random_next(&host->world->random),
-		.quota = host->world->plan.quota,
+		.req_limit = host->world->plan.req_limit,
 	};
 	uint32_t qpn = (uint32_t)random_next(&host->world->random) & 0xffffff;
 
@@ -193,7 +193,7 @@ static void make_plan(struct world *world)
 	plan->trip = random_between(r, 5000, 100000);
 	plan->backlog = random_chance(r, 200) ? random_between(r, 0, 2) : 100;
 	plan->slow_apps = random_chance(r, 300);
-	plan->quota = random_chance(r, 300) ? random_between(r, 1, 3) : 0;
+	plan->req_limit = random_chance(r, 300) ? random_between(r, 1, 3) : 0;
 	if (random_chance(r, 250))
 		return;
 	plan->loss = random_chance(r, 700) ? random_between(r, 1, 250) : 0;

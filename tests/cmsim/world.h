@@ -92,7 +92,7 @@ struct plan {
 	uint64_t trip, jitter;	    /* ns */
 	uint32_t hasty;		    /* per mille: applications that destroy at any moment */
 	uint32_t backlog;
-	uint32_t quota; /* as in struct cm_config */
+	uint32_t req_limit; /* as in struct cm_config */
 	bool slow_apps;
 	bool same_qpns; /* a host that comes back uses the same queue pair numbers */
 	uint32_t strays;

@@ -23,8 +23,8 @@ static void test_creation(void **state)
 	assert_int_equal(view.state, ENG_RESET);
 	assert_int_equal(view.qpn, DUT_QPN);
 	assert_int_equal(view.msn + view.ssn + view.sent_ssn + view.lsn, 0);
-	assert_int_equal(view.credits_now + view.credits_last_heard, 0);
-	assert_false(view.unlimited || view.credits_heard);
+	assert_int_equal(view.credits_now + view.credits_last_known, 0);
+	assert_false(view.unlimited || view.credits_known);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_STATE);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
@@ -50,7 +50,7 @@ static void test_reset_forgets(void **state)
 	expect_silence(dut);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 	assert_int_equal(dut_info(dut).credits_now + dut_info(dut).ssn, 0);
-	assert_false(dut_info(dut).unlimited || dut_info(dut).credits_heard);
+	assert_false(dut_info(dut).unlimited || dut_info(dut).credits_known);
 
 	dut->attr->sq_psn = 0x500;
 	dut->attr->rq_psn = 0x600;

@@ -70,7 +70,7 @@ static void check_burst(struct side *side)
 
 		require(wire_parse(whole + start, length, &packet) == WIRE_OK);
 		require(wire_icrc_check(&burst->path->wire, &ip_id, whole + start, length) ==
-			WIRE_ICRC_RIGHT);
+			WIRE_ICRC_OK);
 		require(packet.payload_length <= eng_qp_attr(side->qp)->mtu);
 		put_on_wire(whole + start, length, 1 - side->number);
 	}

@@ -73,7 +73,7 @@ static void check_icrc(const uint8_t *data, size_t size, struct wire_path *path,
 
 	require((verdict == WIRE_ICRC_SOLVED) == (found != ip_id));
 	if (size < WIRE_BTH_BYTES + WIRE_ICRC_BYTES) {
-		require(verdict == WIRE_ICRC_WRONG);
+		require(verdict == WIRE_ICRC_BAD);
 		return;
 	}
 	packet = malloc(size);
@@ -81,10 +81,10 @@ static void check_icrc(const uint8_t *data, size_t size, struct wire_path *path,
 	memcpy(packet, data, size);
 	wire_icrc_put(path, ip_id, packet, size);
 	found = ip_id;
-	require(wire_icrc_check(path, &found, packet, size) == WIRE_ICRC_RIGHT);
+	require(wire_icrc_check(path, &found, packet, size) == WIRE_ICRC_OK);
 	found = ip_id ^ 0x8001;
 	require(wire_icrc_check(path, &found, packet, size) ==
-		(path->ipv6 ? WIRE_ICRC_RIGHT : WIRE_ICRC_SOLVED));
+		(path->ipv6 ? WIRE_ICRC_OK : WIRE_ICRC_SOLVED));
 	require(path->ipv6 || found == ip_id);
 	free(packet);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cm/mad.h"
+#include "cm/msg/mad.h"
 
 #define LONGEST_NUMBER 64
 

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 #include <pcap/pcap.h>
 
-#include "cm/address.h"
-#include "cm/mad.h"
+#include "cm/msg/ip_header.h"
+#include "cm/msg/mad.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
@@ -174,7 +174,7 @@ static void test_answers(void **state)
 	read_capture("cm_reject", &seen);
 	rej = &seen.first[MAD_REJ - MAD_ATTR_FIRST].rej;
 	assert_int_equal(rej->reason, MAD_REJECT_SERVICE_ID);
-	assert_int_equal(rej->answered, MAD_ANSWERS_REQ);
+	assert_int_equal(rej->refers_to, MAD_REFERS_TO_REQ);
 	assert_int_equal(rej->local_id, 0);
 	assert_int_equal(rej->remote_id, seen.first[MAD_REQ - MAD_ATTR_FIRST].req.local_id);
 	read_capture("cm_udaddy", &seen);

@@ -41,7 +41,7 @@ MESSAGES = {
     },
     "REJ": {
         "local_id": "cm.rej.localcommid", "remote_id": "cm.rej.remotecommid",
-        "answered": "cm.rej.msgrej", "ari_length": "cm.rej.rejinfolen", "reason": "cm.rej.reason",
+        "refers_to": "cm.rej.msgrej", "ari_length": "cm.rej.rejinfolen", "reason": "cm.rej.reason",
     },
     "REP": {
         "local_id": "cm.rep", "remote_id": "cm.rep.remotecommid", "local_qkey": "cm.rep.localqkey",

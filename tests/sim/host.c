@@ -183,7 +183,7 @@ static bool pass_demux(struct sim_end *end, const struct net_packet *from,
 	verdict = wire_icrc_check(&from->path->wire, &ip_id, from->bytes, from->length);
 	if (verdict == WIRE_ICRC_SOLVED)
 		end->world->total.slipped++;
-	return verdict == WIRE_ICRC_RIGHT &&
+	return verdict == WIRE_ICRC_OK &&
 	       (packet->dest_qpn == end->qpn ||
 		(end->type == ENG_UD && packet->dest_qpn == PLAN_GROUP_QPN));
 }

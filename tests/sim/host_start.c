@@ -55,13 +55,13 @@ static void set_attr(struct sim_end *end)
 	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++) {
 		end->paths[n] = attr->path;
 		end->paths[n].wire.src_port += (uint16_t)(1 + n);
-		end->paths[n].wire.known = 0;
+		end->paths[n].wire.icrc_state = 0;
 	}
 	mutant_attr(end, attr);
 	eng_set_lossless_transport(end->qp, ring_is_used(end));
 	end->cnp_path = attr->path;
 	end->cnp_path.wire.src_port += 100;
-	end->cnp_path.wire.known = 0;
+	end->cnp_path.wire.icrc_state = 0;
 	if (!plan->flows)
 		return;
 	eng_set_ecn(end->qp, plan->ect ? &end->cnp_path : NULL);

@@ -145,8 +145,7 @@ static bool parse_own(struct sim_end *end, const struct net_packet *from,
 			   wire_error_name(error));
 		return false;
 	}
-	if (wire_icrc_check(&from->path->wire, &ip_id, from->bytes, from->length) !=
-	    WIRE_ICRC_RIGHT) {
+	if (wire_icrc_check(&from->path->wire, &ip_id, from->bytes, from->length) != WIRE_ICRC_OK) {
 		world_fail(end->world, "%s: the ICRC of packet %u of a burst is wrong", end->name,
 			   from->ip_id);
 		return false;

@@ -294,8 +294,7 @@ static const uint8_t *valid_mad(const struct datagram *datagram)
 	if (wire_parse(datagram->bytes, head->bytes, &packet) != WIRE_OK ||
 	    (packet.pkey & PKEY_BASE_MASK) != (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK) ||
 	    packet.dest_qpn != MAD_QPN || gsi_packet_check(&packet) != GSI_OK ||
-	    wire_icrc_check(&path, &identification, datagram->bytes, head->bytes) ==
-		    WIRE_ICRC_WRONG)
+	    wire_icrc_check(&path, &identification, datagram->bytes, head->bytes) == WIRE_ICRC_BAD)
 		return NULL;
 	return packet.payload;
 }

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "conn.h"
+#include "cm_priv.h"
 
 #define ID_NUMBER_BITS (32 - CM_SLOT_BITS)
 #define ID_NUMBER_MASK ((1u << ID_NUMBER_BITS) - 1)
@@ -29,7 +29,7 @@ struct cm *cm_init(void *memory, const struct cm_config *config)
 	memset(cm, 0, sizeof(*cm));
 	cm->config = *config;
 	cm->next_id = config->id_start & ID_NUMBER_MASK;
-	cm->quota.limit = config->quota > 0 ? config->quota : CM_QUOTA;
+	cm->req_limit.limit = config->req_limit > 0 ? config->req_limit : CM_REQ_LIMIT;
 	return cm;
 }
 
@@ -68,14 +68,14 @@ void cm_assign_id(struct cm *cm, struct cm_conn *conn)
 	cm_table_insert(&cm->by_local_id, &conn->by_local_id, 0, id);
 }
 
-struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id)
+struct cm_conn *cm_find_local_id(const struct cm *cm, uint32_t local_id)
 {
 	return CONN_OF(cm_table_find(&cm->by_local_id, 0, local_id), by_local_id);
 }
 
 struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id)
 {
-	struct cm_conn *conn = cm_find_local(cm, local_id);
+	struct cm_conn *conn = cm_find_local_id(cm, local_id);
 
 	return conn && remote_id != 0 && conn->remote_id == remote_id ? conn : NULL;
 }
@@ -159,7 +159,7 @@ void cm_expire(struct cm *cm, uint64_t now)
 	while ((first = cm->deadlines.first) != NULL && first->at <= now) {
 		struct cm_conn *conn = CONN_OF(first, deadline);
 		bool repeats = cm_step_of(conn->state, CM_IN_REPEAT) != NULL;
-		enum cm_input input = CM_IN_END;
+		enum cm_input input = CM_IN_EXPIRED;
 
 		if (repeats && now < conn->timing.give_up_at)
 			input = CM_IN_REPEAT;

@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "address.h"
-#include "mad.h"
+#include "cm/msg/ip_header.h"
+#include "cm/msg/mad.h"
 
 #define CM_NEVER UINT64_MAX
 /* Communication ids begin with the slot of their process, so that a MAD can be forwarded to it. */
@@ -83,7 +83,7 @@ enum cm_event_type {
 	CM_EVENT_REP, /* the peer accepted; mad: REP */
 	/*
 	 * Passive side: the active side is ready; mad: RTU, or NULL if reported by cm_established()
-	 * or cm_first_request().
+	 * or cm_established_by_qpn().
 	 */
 	CM_EVENT_ESTABLISHED,
 	/*
@@ -155,7 +155,7 @@ struct cm_config {
 	unsigned int slot;
 	/* Random start of the communication ids, so that restarted processes use other ids. */
 	uint32_t id_start;
-	uint32_t quota; /* maximum number of unanswered requests per peer; 0: CM_QUOTA */
+	uint32_t req_limit; /* maximum number of unanswered requests per peer; 0: CM_REQ_LIMIT */
 };
 
 /* Result of a call.  Nothing is changed unless it is CM_OK. */
@@ -321,13 +321,13 @@ enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
  * Calls cm_established() for the connection of local queue pair qpn that waits for an RTU.  Returns
  * CM_BAD_STATE if there is none.
  */
-enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now);
+enum cm_result cm_established_by_qpn(struct cm *cm, uint32_t qpn, uint64_t now);
 /*
  * Call when a packet shows that the peer of local queue pair qpn does not report credits (rule C3).
  * Returns true, once per connection, if the REQ or REP of the peer has announced them (rule C19).
  * Does not change the connection otherwise.
  */
-bool cm_credits_hidden(struct cm *cm, uint32_t qpn);
+bool cm_peer_reports_no_credits(struct cm *cm, uint32_t qpn);
 
 /*
  * Ends a connection.  ESTABLISHED, REP_SENT: sends a DREQ, -> DREQ_SENT, later event DISCONNECTED
@@ -381,7 +381,7 @@ enum cm_result cm_sidr_reply(struct cm *cm, struct cm_conn *conn,
 
 /* Result of a received MAD; counted in struct cm_counters. */
 enum cm_verdict {
-	CM_TAKEN,	     /* changed a connection, or was answered */
+	CM_HANDLED,	     /* changed a connection, or was answered */
 	CM_REPEATED,	     /* repeated by the peer: dropped, or answered as before */
 	CM_DROP_MAD,	     /* rejected by mad_decode() */
 	CM_DROP_UNKNOWN_ID,  /* no such connection, and no reply is required */
@@ -397,7 +397,7 @@ enum cm_verdict {
 	 */
 	CM_REFUSED_PATH,
 	/* DREQ, REP or RTU for an unknown connection: answered by DREP, REJ 6 */
-	CM_ANSWERED_UNKNOWN,
+	CM_REPLIED_UNKNOWN,
 	CM_VERDICTS,
 };
 const char *cm_verdict_name(enum cm_verdict verdict);
@@ -515,25 +515,25 @@ uint64_t cm_code_ns(uint8_t code);
  * queued.  The Linux kernel has the same limit, since it has receive buffers for 512.  DREQs of
  * destroyed connections are not limited, because the process may be about to exit.
  */
-#define CM_QUOTA 128
+#define CM_REQ_LIMIT 128
 /* The application answers a DREQ; after this time the DREP is sent without it. */
-#define CM_DREP_GRACE_NS (1000 * CM_MS)
+#define CM_DREP_DELAY_NS (1000 * CM_MS)
 /*
  * Maximum duration of timewait, in which repeated messages for a closed connection are answered.
  * Its queue pair and port can be reused immediately.
  */
 #define CM_TIMEWAIT_MAX_NS (512 * CM_MS)
 /* How long the DREQ of a destroyed connection is repeated. */
-#define CM_FAREWELL_NS (15000 * CM_MS)
+#define CM_DESTROY_DREQ_NS (15000 * CM_MS)
 /*
  * How long the reply to a SIDR_REQ is kept: long enough for one repetition by the kernel (after 4.1
  * s).
  */
-#define CM_SIDR_MEMORY_NS (5000 * CM_MS)
+#define CM_SIDR_REPLY_CACHE_NS (5000 * CM_MS)
 /*
  * Delay before a REQ rejected as stale (REJ 10) is repeated, in which the peer can close its old
  * connection.
  */
-#define CM_STALE_PAUSE_NS (50 * CM_MS)
+#define CM_STALE_RETRY_DELAY_NS (50 * CM_MS)
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <string.h>
 
-#include "conn.h"
+#include "cm_priv.h"
 
 #define LISTENER_OF(node)                                                                         \
 	((node) ? (struct cm_listener *)((char *)(node)-offsetof(struct cm_listener, by_service)) \
@@ -162,5 +162,5 @@ enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 		*listener = best;
 	else if (!first_listener(cm, key.service_id))
 		return CM_REFUSED_SERVICE;
-	return best ? CM_TAKEN : CM_REFUSED_MISMATCH;
+	return best ? CM_HANDLED : CM_REFUSED_MISMATCH;
 }

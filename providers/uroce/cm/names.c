@@ -66,7 +66,7 @@ const char *cm_result_name(enum cm_result result)
 const char *cm_verdict_name(enum cm_verdict verdict)
 {
 	static const char *const names[CM_VERDICTS] = {
-		[CM_TAKEN] = "handled",
+		[CM_HANDLED] = "handled",
 		[CM_REPEATED] = "repeated",
 		[CM_DROP_MAD] = "not a message of the connection manager",
 		[CM_DROP_UNKNOWN_ID] = "unknown id",
@@ -77,7 +77,7 @@ const char *cm_verdict_name(enum cm_verdict verdict)
 		[CM_REFUSED_BACKLOG] = "backlog full",
 		[CM_REFUSED_STALE] = "stale connection",
 		[CM_REFUSED_PATH] = "wrong GID or path MTU",
-		[CM_ANSWERED_UNKNOWN] = "unknown connection",
+		[CM_REPLIED_UNKNOWN] = "unknown connection",
 	};
 
 	return NAME_OF(verdict, names, CM_VERDICTS);

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "conn.h"
+#include "cm_priv.h"
 #include "wire/bytes.h"
 
 #define GUID_BYTES 8
@@ -18,8 +18,8 @@ static enum cm_verdict send_rej(struct cm *cm, const struct cm_trigger *trigger,
 		cm_build_rej_of_req(trigger->mad, (uint16_t)reason, &rej);
 	else
 		cm_build_rej_of_reply(trigger->mad, trigger->mad->rep.remote_id,
-				      trigger->mad->rep.local_id, MAD_ANSWERS_REP, (uint16_t)reason,
-				      &rej);
+				      trigger->mad->rep.local_id, MAD_REFERS_TO_REP,
+				      (uint16_t)reason, &rej);
 	cm_send_mad(cm, trigger->from, &rej);
 	return verdict;
 }
@@ -28,7 +28,8 @@ static enum cm_verdict send_rej(struct cm *cm, const struct cm_trigger *trigger,
 static void end_stale_conn(struct cm *cm, struct cm_conn *old, const struct cm_trigger *trigger)
 {
 	struct mad rej = { .attr = MAD_REJ,
-			   .rej = { .answered = MAD_ANSWERS_OTHER, .reason = MAD_REJECT_STALE } };
+			   .rej = { .refers_to = MAD_REFERS_TO_OTHER,
+				    .reason = MAD_REJECT_STALE } };
 	const struct cm_trigger stale = { .mad = &rej, .now = trigger->now };
 
 	cm_apply_msg(cm, old, CM_IN_STALE, &stale);
@@ -183,26 +184,26 @@ static enum cm_verdict receive_first_rep(struct cm *cm, struct cm_conn *conn,
  */
 static enum cm_verdict reject_unknown_id(struct cm *cm, const struct cm_trigger *trigger,
 					 uint32_t our_id, uint32_t peer_id,
-					 enum mad_answered answered)
+					 enum mad_refers_to refers_to)
 {
 	struct mad rej;
 
 	/* No connection has id 0. */
 	if (our_id == 0)
 		return CM_DROP_UNKNOWN_ID;
-	cm_build_rej_of_reply(trigger->mad, our_id, peer_id, answered, MAD_REJECT_COMM_ID, &rej);
+	cm_build_rej_of_reply(trigger->mad, our_id, peer_id, refers_to, MAD_REJECT_COMM_ID, &rej);
 	cm_send_mad(cm, trigger->from, &rej);
-	return CM_ANSWERED_UNKNOWN;
+	return CM_REPLIED_UNKNOWN;
 }
 
 static enum cm_verdict receive_rep(struct cm *cm, const struct cm_trigger *trigger)
 {
 	const struct mad_rep *rep = &trigger->mad->rep;
-	struct cm_conn *conn = cm_find_local(cm, rep->remote_id);
+	struct cm_conn *conn = cm_find_local_id(cm, rep->remote_id);
 
 	if (!conn || (conn->remote_id != 0 && conn->remote_id != rep->local_id))
 		return reject_unknown_id(cm, trigger, rep->remote_id, rep->local_id,
-					 MAD_ANSWERS_REP);
+					 MAD_REFERS_TO_REP);
 	if (!conn->active || conn->service == CM_UD)
 		return CM_DROP_STATE;
 	if (conn->state == CM_REQ_SENT || conn->state == CM_MRA_REQ_RCVD)
@@ -231,11 +232,11 @@ static struct cm_conn *find_rejected(const struct cm *cm, const struct mad_rej *
 		if (conn)
 			return conn;
 	}
-	conn = cm_find_local(cm, rej->remote_id);
+	conn = cm_find_local_id(cm, rej->remote_id);
 	if (!conn || conn->service == CM_UD)
 		return NULL;
 	/* The id of the peer is unknown until the REP is received, so accept any. */
-	if (rej->answered == MAD_ANSWERS_REQ || conn->remote_id == 0)
+	if (rej->refers_to == MAD_REFERS_TO_REQ || conn->remote_id == 0)
 		return conn->active ? conn : NULL;
 	return conn->remote_id == rej->local_id ? conn : NULL;
 }
@@ -248,7 +249,7 @@ static enum cm_verdict receive_rej(struct cm *cm, const struct cm_trigger *trigg
 
 	if (!conn)
 		return CM_DROP_UNKNOWN_ID;
-	if (rej->answered == MAD_ANSWERS_REQ && conn->active)
+	if (rej->refers_to == MAD_REFERS_TO_REQ && conn->active)
 		input = CM_IN_REJ_REQ;
 	if (input == CM_IN_REJ_REQ && rej->reason == MAD_REJECT_STALE && !conn->stale_retried)
 		input = CM_IN_REJ_STALE_FIRST;
@@ -258,13 +259,13 @@ static enum cm_verdict receive_rej(struct cm *cm, const struct cm_trigger *trigg
 static enum cm_verdict receive_mra(struct cm *cm, const struct cm_trigger *trigger)
 {
 	const struct mad_mra *mra = &trigger->mad->mra;
-	bool of_req = mra->answered == MAD_ANSWERS_REQ;
-	struct cm_conn *conn = of_req ? cm_find_local(cm, mra->remote_id)
+	bool of_req = mra->refers_to == MAD_REFERS_TO_REQ;
+	struct cm_conn *conn = of_req ? cm_find_local_id(cm, mra->remote_id)
 				      : cm_find_pair(cm, mra->remote_id, mra->local_id);
 
 	if (!conn)
 		return CM_DROP_UNKNOWN_ID;
-	if (mra->answered != MAD_ANSWERS_REQ && mra->answered != MAD_ANSWERS_REP)
+	if (mra->refers_to != MAD_REFERS_TO_REQ && mra->refers_to != MAD_REFERS_TO_REP)
 		return CM_DROP_STATE;
 	return cm_apply_msg(cm, conn, of_req ? CM_IN_MRA_REQ : CM_IN_MRA_REP, trigger);
 }
@@ -276,7 +277,7 @@ static enum cm_verdict receive_rtu(struct cm *cm, const struct cm_trigger *trigg
 
 	if (!conn)
 		return reject_unknown_id(cm, trigger, rtu->remote_id, rtu->local_id,
-					 MAD_ANSWERS_OTHER);
+					 MAD_REFERS_TO_OTHER);
 	return conn->active ? CM_DROP_STATE : cm_apply_msg(cm, conn, CM_IN_RTU, trigger);
 }
 
@@ -290,7 +291,7 @@ static enum cm_verdict receive_dreq(struct cm *cm, const struct cm_trigger *trig
 	if (!conn) {
 		cm_build_drep_of_dreq(trigger->mad, &drep);
 		cm_send_mad(cm, trigger->from, &drep);
-		return CM_ANSWERED_UNKNOWN;
+		return CM_REPLIED_UNKNOWN;
 	}
 	if (dreq->remote_qpn != conn->local_qpn)
 		return CM_DROP_QPN;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "conn.h"
+#include "cm_priv.h"
 #include "wire/bytes.h"
 
 /* Requests are identified by address and request id of the sender. */
@@ -68,7 +68,7 @@ enum cm_verdict cm_receive_sidr_req(struct cm *cm, const struct cm_trigger *trig
 
 enum cm_verdict cm_receive_sidr_rep(struct cm *cm, const struct cm_trigger *trigger)
 {
-	struct cm_conn *conn = cm_find_local(cm, trigger->mad->sidr_rep.request_id);
+	struct cm_conn *conn = cm_find_local_id(cm, trigger->mad->sidr_rep.request_id);
 
 	if (!conn)
 		return CM_DROP_UNKNOWN_ID;

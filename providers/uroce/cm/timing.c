@@ -75,7 +75,7 @@ void cm_timing_repeated(struct timing *timing, uint64_t now)
 	timing->repeat_at = now + pause;
 }
 
-void cm_timing_stretch(struct timing *timing, uint8_t service_time, uint64_t now)
+void cm_timing_extend(struct timing *timing, uint8_t service_time, uint64_t now)
 {
 	uint64_t until;
 

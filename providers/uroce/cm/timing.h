@@ -29,7 +29,7 @@ void cm_timing_start(struct timing *timing, uint64_t at_most, uint64_t now);
 /* Restarts the timer after a repetition. */
 void cm_timing_repeated(struct timing *timing, uint64_t now);
 /* Extends the time as requested by an MRA; service_time is a time code. */
-void cm_timing_stretch(struct timing *timing, uint8_t service_time, uint64_t now);
+void cm_timing_extend(struct timing *timing, uint8_t service_time, uint64_t now);
 
 static inline uint64_t cm_timing_next(const struct timing *timing)
 {

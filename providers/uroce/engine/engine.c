@@ -361,8 +361,8 @@ void eng_qp_query(const struct eng_qp *qp, struct eng_qp_info *view)
 	view->msn = resp->msn;
 	view->lsn = req->credit.lsn;
 	view->unlimited = req->credit.report == CREDIT_REPORT_UNLIMITED;
-	view->credits_heard = is_reliable(qp) && req->credit.report != CREDIT_REPORT_NONE;
-	view->credits_last_heard = decode_or_zero(req->credit.last_code);
+	view->credits_known = is_reliable(qp) && req->credit.report != CREDIT_REPORT_NONE;
+	view->credits_last_known = decode_or_zero(req->credit.last_code);
 	view->credits_advertised = decode_or_zero(resp->credit_adv.code);
 	view->credits_now = qp->rq_shared ? 0 : credit_free(qp);
 	view->sq_used = eng_ring_used(qp->sq);

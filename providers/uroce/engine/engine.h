@@ -360,8 +360,8 @@ struct eng_qp_info {
 	uint32_t msn;		     /* MSN of the responder */
 	uint32_t lsn;		     /* LSN of the requester */
 	bool unlimited;		     /* the peer reports 11111b */
-	bool credits_heard;	     /* an AETH has been received */
-	uint32_t credits_last_heard; /* decoded */
+	bool credits_known;	     /* an AETH has been received */
+	uint32_t credits_last_known; /* decoded */
 	uint32_t credits_advertised; /* decoded, as last sent */
 	uint32_t credits_now;	     /* receive WQEs free */
 	uint32_t sq_used, rq_used;

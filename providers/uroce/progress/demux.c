@@ -48,7 +48,7 @@ static __attribute__((noinline)) void make_batch_path(struct rx_ctx *rx)
 	memcpy(rx->path.dst, rx->dst, sizeof(rx->path.dst));
 	rx->path.src_port = batch->src_port;
 	rx->path.ipv6 = !link_gid_is_ipv4(rx->dst);
-	rx->path.known = 0;
+	rx->path.icrc_state = 0;
 	rx->has_path = true;
 }
 
@@ -153,7 +153,7 @@ static const struct wire_path *path_of_peer(struct rx_ctx *rx, struct progress_q
 		return path_of_batch(rx);
 	if (qp->rx_path.src_port != rx->batch->src_port)
 		qp->rx_path = *path_of_batch(rx);
-	else if (__builtin_expect(!qp->rx_path.known, 0))
+	else if (__builtin_expect(!qp->rx_path.icrc_state, 0))
 		wire_icrc_precompute(&qp->rx_path);
 	return &qp->rx_path;
 }
@@ -162,7 +162,7 @@ static inline __attribute__((always_inline)) bool
 has_valid_icrc(struct rx_ctx *rx, const struct wire_path *path, const uint8_t *bytes, size_t length)
 {
 	switch (wire_icrc_check(path, &rx->ip_id, bytes, length)) {
-	case WIRE_ICRC_RIGHT:
+	case WIRE_ICRC_OK:
 		return true;
 	case WIRE_ICRC_SOLVED:
 		/* A batch in shared memory is a burst as it was sent: its IPv4 IDs count from 0. */
@@ -170,7 +170,7 @@ has_valid_icrc(struct rx_ctx *rx, const struct wire_path *path, const uint8_t *b
 			break;
 		count_in_cycle(rx->turn->progress, PROGRESS_COUNT_ICRC_SOLVED);
 		return true;
-	case WIRE_ICRC_WRONG:
+	case WIRE_ICRC_BAD:
 		break;
 	}
 	return false;

@@ -94,10 +94,10 @@ static void format_peer_credits(const struct uroce_abi_stat_qp *qp, char text[16
 {
 	if (qp->unlimited)
 		snprintf(text, 16, "unlimited");
-	else if (qp->credits_heard == UINT32_MAX)
+	else if (qp->credits_reported == UINT32_MAX)
 		snprintf(text, 16, "none yet");
 	else
-		snprintf(text, 16, "%u", qp->credits_heard);
+		snprintf(text, 16, "%u", qp->credits_reported);
 }
 
 static void table_qp(FILE *out, const struct snapshot *snapshot, const struct uroce_abi_stat_qp *qp,
@@ -178,9 +178,9 @@ static void table_messages(FILE *out, const struct snapshot *snapshot)
 			(unsigned long long)message->repeated,
 			(unsigned long long)message->refused);
 	}
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REFUSAL, record))) {
-		const struct uroce_abi_stat_refusal *refusal =
-			(const struct uroce_abi_stat_refusal *)record;
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REJECT, record))) {
+		const struct uroce_abi_stat_reject *refusal =
+			(const struct uroce_abi_stat_reject *)record;
 
 		fprintf(out, "  REJ %u (%.32s)  sent %llu\n", refusal->reason, refusal->name,
 			(unsigned long long)refusal->sent);
@@ -343,10 +343,10 @@ static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
 		fprintf(out, "\"%s\":%u,", numbers[i].name, numbers[i].value);
 	fprintf(out, "\"shared_memory\":%s,", qp->shared_memory ? "true" : "false");
 	fprintf(out, "\"unlimited\":%s,", qp->unlimited ? "true" : "false");
-	if (qp->credits_heard == UINT32_MAX)
+	if (qp->credits_reported == UINT32_MAX)
 		fputs("\"credits_heard\":null,", out);
 	else
-		fprintf(out, "\"credits_heard\":%u,", qp->credits_heard);
+		fprintf(out, "\"credits_heard\":%u,", qp->credits_reported);
 }
 
 static void json_qp(FILE *out, const struct snapshot *snapshot,
@@ -427,9 +427,9 @@ static void json_messages(FILE *out, const struct snapshot *snapshot)
 	}
 	fputs("},\"rejections\":{", out);
 	separator = "";
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REFUSAL, record))) {
-		const struct uroce_abi_stat_refusal *refusal =
-			(const struct uroce_abi_stat_refusal *)record;
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REJECT, record))) {
+		const struct uroce_abi_stat_reject *refusal =
+			(const struct uroce_abi_stat_reject *)record;
 
 		fprintf(out, "%s\"%u\":%llu", separator, refusal->reason,
 			(unsigned long long)refusal->sent);

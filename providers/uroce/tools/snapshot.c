@@ -81,7 +81,7 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 		[UROCE_ABI_RECORD_LISTENER] = sizeof(struct uroce_abi_stat_listener),
 		[UROCE_ABI_RECORD_CONNECTION] = sizeof(struct uroce_abi_stat_connection),
 		[UROCE_ABI_RECORD_MESSAGE] = sizeof(struct uroce_abi_stat_message),
-		[UROCE_ABI_RECORD_REFUSAL] = sizeof(struct uroce_abi_stat_refusal),
+		[UROCE_ABI_RECORD_REJECT] = sizeof(struct uroce_abi_stat_reject),
 		[UROCE_ABI_RECORD_WORKER] = sizeof(struct uroce_abi_stat_worker),
 	};
 	size_t at =

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cm/mad.h"
+#include "cm/msg/mad.h"
 
 struct cm_side {
 	uint8_t address[16];

@@ -78,11 +78,11 @@ static void write_message(void *writer, const struct cm_counters *counters, size
 
 static void write_refusal(void *writer, const struct cm_counters *counters, uint16_t reason)
 {
-	struct uroce_abi_stat_refusal *record;
+	struct uroce_abi_stat_reject *record;
 
 	if (!counters->rejected[reason])
 		return;
-	record = uroce_stat_append(writer, UROCE_ABI_RECORD_REFUSAL, sizeof(*record));
+	record = uroce_stat_append(writer, UROCE_ABI_RECORD_REJECT, sizeof(*record));
 	if (!record)
 		return;
 	snprintf(record->name, sizeof(record->name), "%s", mad_reject_name(reason));

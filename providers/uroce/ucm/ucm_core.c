@@ -174,7 +174,7 @@ static void first_request_received(void *arg, uint32_t qpn)
 {
 	(void)arg;
 	ucm_lock();
-	if (cm && cm_first_request(cm, qpn, progress_now()) == CM_OK)
+	if (cm && cm_established_by_qpn(cm, qpn, progress_now()) == CM_OK)
 		ucm_rearm_timer();
 	ucm_unlock();
 }
@@ -185,7 +185,7 @@ static bool peer_hides_credits(void *arg, uint32_t qpn)
 
 	(void)arg;
 	ucm_lock();
-	promised = cm && cm_credits_hidden(cm, qpn);
+	promised = cm && cm_peer_reports_no_credits(cm, qpn);
 	ucm_unlock();
 	return promised;
 }

@@ -290,8 +290,8 @@ void wire_icrc_precompute(struct wire_path *path)
 	unsigned int from = path->ipv6 ? 0 : IPV4_SKIPPED_WORDS;
 
 	write_front(front, path, path->ipv6, 0, SHORT_MIN, no_header);
-	path->known = ~crc32_gzip_refl(ZERO_REGISTER, (const uint8_t *)(front + from),
-				       (FRONT_WORDS - from) * sizeof(front[0]));
+	path->icrc_state = ~crc32_gzip_refl(ZERO_REGISTER, (const uint8_t *)(front + from),
+					    (FRONT_WORDS - from) * sizeof(front[0]));
 }
 
 /*
@@ -300,13 +300,13 @@ void wire_icrc_precompute(struct wire_path *path)
  */
 static inline bool is_short(const struct wire_path *path, size_t length)
 {
-	return path->known && length % 4 == 0 && length - SHORT_MIN <= SHORT_MAX - SHORT_MIN;
+	return path->icrc_state && length % 4 == 0 && length - SHORT_MIN <= SHORT_MAX - SHORT_MIN;
 }
 
 static inline uint32_t register_after_front(const struct wire_path *path, uint16_t ip_id,
 					    size_t length)
 {
-	uint32_t state = path->known ^ length_effect[path->ipv6][(length - SHORT_MIN) / 4];
+	uint32_t state = path->icrc_state ^ length_effect[path->ipv6][(length - SHORT_MIN) / 4];
 
 	if (path->ipv6)
 		return state;
@@ -386,7 +386,7 @@ void wire_icrc_finish(uint32_t state, uint8_t *out)
 static inline __attribute__((always_inline)) uint32_t
 icrc_of(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet, size_t length)
 {
-	if (length == ONE_BLOCK_BYTES && path->known)
+	if (length == ONE_BLOCK_BYTES && path->icrc_state)
 		return one_block_icrc(path, ip_id, packet);
 	if (is_short(path, length))
 		return short_icrc(path, ip_id, packet, length);
@@ -467,7 +467,7 @@ static __attribute__((noinline)) enum wire_icrc_verdict solve_ip_id(uint32_t dif
 	 * above.
 	 */
 	if (difference & 0xffff)
-		return WIRE_ICRC_WRONG;
+		return WIRE_ICRC_BAD;
 	*ip_id ^= (uint16_t)(difference >> 24 | (difference >> 8 & 0xff00));
 	return WIRE_ICRC_SOLVED;
 }
@@ -480,9 +480,9 @@ inline enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint
 
 	if (length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES ||
 	    length > IPV4_MAX_BYTES - IPV4_BYTES - UDP_BYTES)
-		return WIRE_ICRC_WRONG;
+		return WIRE_ICRC_BAD;
 	difference = icrc_of(path, *ip_id, packet, length) ^ wire_get_le32(packet + covered);
 	if (!difference)
-		return WIRE_ICRC_RIGHT;
-	return path->ipv6 ? WIRE_ICRC_WRONG : solve_ip_id(difference, covered, ip_id);
+		return WIRE_ICRC_OK;
+	return path->ipv6 ? WIRE_ICRC_BAD : solve_ip_id(difference, covered, ip_id);
 }

@@ -21,9 +21,9 @@
 struct wire_path {
 	uint8_t src[16]; /* as in a GID: IPv4 addresses are ::ffff:a.b.c.d */
 	uint8_t dst[16];
-	uint16_t src_port; /* host order; the destination port is always 4791 */
-	bool ipv6;	   /* false: both addresses are IPv4-mapped */
-	uint32_t known;	   /* set by wire_icrc_precompute(), otherwise 0 */
+	uint16_t src_port;   /* host order; the destination port is always 4791 */
+	bool ipv6;	     /* false: both addresses are IPv4-mapped */
+	uint32_t icrc_state; /* set by wire_icrc_precompute(), otherwise 0 */
 };
 
 /*
@@ -47,9 +47,9 @@ void wire_icrc_finish(uint32_t state, uint8_t *out);
 void wire_icrc_put(const struct wire_path *path, uint16_t ip_id, uint8_t *packet, size_t length);
 
 enum wire_icrc_verdict {
-	WIRE_ICRC_RIGHT,  /* with the expected identification, or IPv6 */
+	WIRE_ICRC_OK,	  /* with the expected identification, or IPv6 */
 	WIRE_ICRC_SOLVED, /* with another IPv4 identification, now in *ip_id */
-	WIRE_ICRC_WRONG,
+	WIRE_ICRC_BAD,
 };
 
 /*

@@ -2,7 +2,7 @@
 /*
  * Common part of all management datagrams (MADs) of the connection manager: size, queue pair,
  * header, and attribute ids (IBA volume 1, 13.4 and chapter 12).  The messages themselves are in
- * cm/mad.h.
+ * cm/msg/mad.h.
  */
 #ifndef UROCE_WIRE_MAD_HEADER_H
 #define UROCE_WIRE_MAD_HEADER_H

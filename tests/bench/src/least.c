@@ -158,7 +158,7 @@ static void receive(struct side *side)
 		uint16_t ip_id = place;
 
 		if (wire_parse(at, PACKET, &packet) != WIRE_OK ||
-		    wire_icrc_check(&side->in, &ip_id, at, PACKET) != WIRE_ICRC_RIGHT ||
+		    wire_icrc_check(&side->in, &ip_id, at, PACKET) != WIRE_ICRC_OK ||
 		    !admit(side, &packet))
 			die("wrong packet");
 	}

@@ -34,7 +34,7 @@ static void test_example_of_the_rule(void **state)
 	(void)state;
 	/* rule C12 test */
 	assert_int_equal(dut_info(dut).lsn, 0x1e);
-	assert_int_equal(dut_info(dut).credits_last_heard, 6);
+	assert_int_equal(dut_info(dut).credits_last_known, 6);
 	for (int i = 0; i < 8; i++)
 		dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
 	for (int i = 0; i < 6; i++, psn += 2) {
@@ -278,10 +278,10 @@ static void test_initial_ghost_ack(void **state)
 	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
 	dut_forget(dut);
 	before = dut_info(dut);
-	assert_false(before.credits_heard);
+	assert_false(before.credits_known);
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(7), 0);
 	after = dut_info(dut);
-	assert_true(after.credits_heard && !after.unlimited);
+	assert_true(after.credits_known && !after.unlimited);
 	assert_int_equal(after.lsn, 12 + 1);
 	expect_no_wc(dut);
 	expect_silence(dut);

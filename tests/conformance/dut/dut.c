@@ -392,7 +392,7 @@ static void take_packet(struct dut *dut, const struct eng_path *path, const uint
 		dut->sink(dut, &packet);
 		return;
 	}
-	assert_int_equal(wire_icrc_check(&path->wire, &found_id, bytes, length), WIRE_ICRC_RIGHT);
+	assert_int_equal(wire_icrc_check(&path->wire, &found_id, bytes, length), WIRE_ICRC_OK);
 	assert_int_equal(found_id, ip_id);
 	assert_true(dut->sent_count < DUT_LOG);
 	kept = &dut->sent[dut->sent_count++];

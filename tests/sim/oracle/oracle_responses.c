@@ -334,7 +334,7 @@ static bool spares_peer(const struct sim_end *end)
 	struct eng_qp_info view;
 
 	eng_qp_query(end->qp, &view);
-	return answer_between(end, settled, settled + 1) && (!view.credits_heard || view.unlimited);
+	return answer_between(end, settled, settled + 1) && (!view.credits_known || view.unlimited);
 }
 
 /* rule C8 test, rule C9 test, rule C10 test */

@@ -363,12 +363,12 @@ void pair_establish_qps(struct pair *pair, struct cm_conn *conn[2], uint32_t qpn
 	accept.qpn = qpn1;
 	conn[0] = pair_conn(pair, 0);
 	assert_int_equal(cm_connect(pair->side[0].cm, conn[0], &connect, pair->now), CM_OK);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	conn[1] = pair->side[1].newest;
 	assert_int_equal(cm_accept(pair->side[1].cm, conn[1], &accept, pair->now), CM_OK);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(cm_rtu(pair->side[0].cm, conn[0], NULL, 0, pair->now), CM_OK);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair->on_wire, 0);
 	assert_int_equal(cm_conn_state(conn[0]), CM_ESTABLISHED);
 	assert_int_equal(cm_conn_state(conn[1]), CM_ESTABLISHED);

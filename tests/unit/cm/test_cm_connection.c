@@ -24,7 +24,7 @@ static void request(void)
 static void request_and_hear(void)
 {
 	request();
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	conn[1] = pair->side[1].newest;
 	assert_int_equal(cm_conn_state(conn[1]), CM_REQ_RCVD);
 }
@@ -94,20 +94,20 @@ static void test_losses_heal_early(void **state)
 	pair_lose(pair);
 	pair_wait(pair, 50 * CM_MS);
 	assert_int_equal(pair_next(pair), MAD_REQ);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	conn[1] = pair->side[1].newest;
 	accept_it();
 	pair_lose(pair);
 	pair_wait(pair, 50 * CM_MS);
 	assert_int_equal(pair_next(pair), MAD_REP);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(cm_rtu(cm[0], conn[0], NULL, 0, pair->now), CM_OK);
 	pair_lose(pair);
 	pair_wait(pair, 200 * CM_MS);
 	assert_int_equal(pair_next(pair), MAD_REP);
 	assert_int_equal(pair_deliver(pair), CM_REPEATED);
 	assert_int_equal(pair_next(pair), MAD_RTU);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(cm_conn_state(conn[1]), CM_ESTABLISHED);
 	assert_int_equal(pair_count(pair, 1, CM_EVENT_REQ), 1);
 	assert_int_equal(pair_count(pair, 0, CM_EVENT_REP), 1);
@@ -193,7 +193,7 @@ static void test_mra_stretches_once(void **state)
 	mra.mra.local_id = 77;
 	mra.mra.service_time = 24;
 	pair_wait(pair, 10000 * CM_MS);
-	assert_int_equal(pair_inject(pair, 0, &mra), CM_TAKEN);
+	assert_int_equal(pair_inject(pair, 0, &mra), CM_HANDLED);
 	assert_int_equal(cm_conn_state(conn[0]), CM_MRA_REQ_RCVD);
 	pair_wait(pair, 60000 * CM_MS);
 	assert_int_equal(pair_inject(pair, 0, &mra), CM_REPEATED);
@@ -212,7 +212,7 @@ static void test_refusals(void **state)
 	conn[0] = pair_conn(pair, 0);
 	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_SERVICE);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 	assert_int_equal(pair->side[0].event[0].mad.rej.reason, MAD_REJECT_SERVICE_ID);
 	assert_int_equal(pair->side[0].event[0].mad.rej.local_id, 0);
@@ -241,10 +241,10 @@ static void test_reject(void **state)
 	pair_lose(pair);
 	pair_wait(pair, 50 * CM_MS);
 	assert_int_equal(pair_deliver(pair), CM_REPEATED);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 	assert_memory_equal(pair->side[0].event[0].mad.rej.private_data, "no", 3);
-	assert_int_equal(pair->side[0].event[0].mad.rej.answered, MAD_ANSWERS_REQ);
+	assert_int_equal(pair->side[0].event[0].mad.rej.refers_to, MAD_REFERS_TO_REQ);
 	assert_int_equal(pair_count(pair, 1, CM_EVENT_REQ), 1);
 	assert_int_equal(cm_conn_state(conn[1]), CM_REJ_SENT);
 	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
@@ -261,7 +261,7 @@ static void test_late_refusal_of_a_copy(void **state)
 	pair_establish(pair, conn);
 	cm_conn_info(conn[0], &info);
 	rej.rej.remote_id = info.local_id;
-	rej.rej.answered = MAD_ANSWERS_REQ;
+	rej.rej.refers_to = MAD_REFERS_TO_REQ;
 	rej.rej.reason = MAD_REJECT_SERVICE_ID;
 	assert_int_equal(pair_inject(pair, 0, &rej), CM_DROP_STATE);
 	assert_int_equal(cm_conn_state(conn[0]), CM_ESTABLISHED);
@@ -275,9 +275,9 @@ static void test_destroyed_before_ready(void **state)
 	accept_it();
 	pair_deliver(pair);
 	cm_destroy(cm[0], conn[0], pair->now);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
-	assert_int_equal(pair->side[1].event[1].mad.rej.answered, MAD_ANSWERS_REP);
+	assert_int_equal(pair->side[1].event[1].mad.rej.refers_to, MAD_REFERS_TO_REP);
 }
 
 /* One that is destroyed before the REP came: the REJ finds the passive side by GUID and id. */
@@ -291,7 +291,7 @@ static void test_destroyed_before_reply(void **state)
 	assert_int_equal(pair->wire[1].mad.rej.reason, MAD_REJECT_TIMEOUT);
 	assert_int_equal(pair->wire[1].mad.rej.remote_id, 0);
 	assert_int_equal(pair_deliver(pair), CM_REPEATED);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 }
 
@@ -305,8 +305,8 @@ static void test_reply_to_nobody(void **state)
 	pair_wait(pair, 2 * CM_TIMEWAIT_MAX_NS);
 	assert_int_equal(pair->side[0].released, 1);
 	accept_it();
-	assert_int_equal(pair_deliver(pair), CM_ANSWERED_UNKNOWN);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_REPLIED_UNKNOWN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 	assert_int_equal(pair->side[1].event[1].mad.rej.reason, MAD_REJECT_COMM_ID);
 }
@@ -329,20 +329,20 @@ static void test_stale(void **state)
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_STALE);
 	assert_int_equal(cm_conn_state(old[1]), CM_DREQ_SENT);
 	assert_int_equal(pair->wire[0].mad.rej.reason, MAD_REJECT_STALE);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_count(pair, 0, CM_EVENT_REJECTED), 0);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(cm_disconnect(cm[0], old[0], pair->now), CM_OK);
 	pair_deliver(pair);
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
-	pair_wait(pair, CM_STALE_PAUSE_NS);
+	pair_wait(pair, CM_STALE_RETRY_DELAY_NS);
 	cm_conn_info(conn[0], &info);
 	assert_int_not_equal(info.local_id, first_id);
 	assert_int_equal(pair_next(pair), MAD_REQ);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	conn[1] = pair->side[1].newest;
 	accept_it();
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 }
 
 /* A peer that died after its REQ or its REP, before we were ready: refused, with a REJ made up. */
@@ -386,10 +386,10 @@ static void test_stale_reply(void **state)
 	connect.qpn = 0x99;
 	conn[0] = pair_conn(pair, 0);
 	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	conn[1] = pair->side[1].newest;
 	accept_it();
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(cm_conn_state(conn[0]), CM_REP_RCVD);
 	assert_int_equal(cm_conn_state(old[0]), CM_DREQ_SENT);
 	assert_int_equal(pair_next(pair), MAD_DREQ);
@@ -411,13 +411,13 @@ static void test_rtu_to_nobody(void **state)
 	cm_conn_info(conn[0], &info);
 	rtu.rtu.local_id = info.local_id;
 	rtu.rtu.remote_id = info.remote_id + 1;
-	assert_int_equal(pair_inject(pair, 1, &rtu), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair_inject(pair, 1, &rtu), CM_REPLIED_UNKNOWN);
 	pair->wire[0].mad.rej.local_id = info.remote_id;
 	mad_encode(&pair->wire[0].mad, pair->wire[0].bytes);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 	rtu.rtu.remote_id ^= 1u << 31;
-	assert_int_equal(pair_inject(pair, 1, &rtu), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair_inject(pair, 1, &rtu), CM_REPLIED_UNKNOWN);
 	rej = &pair->wire[pair->on_wire - 1].mad;
 	assert_int_equal(rej->attr, MAD_REJ);
 	assert_int_equal(rej->rej.reason, MAD_REJECT_COMM_ID);
@@ -437,18 +437,18 @@ static void test_rep_for_the_dead(void **state)
 
 	(void)state;
 	request();
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	conn[1] = pair->side[1].newest;
 	accept_it();
 	rep = pair->wire[0].mad;
 	pair_lose(pair);
 	/* The REJ names the ids, as that of the process itself would. */
 	rep.rep.remote_id ^= 1u << 31;
-	assert_int_equal(pair_inject(pair, 0, &rep), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair_inject(pair, 0, &rep), CM_REPLIED_UNKNOWN);
 	assert_int_equal(pair->wire[0].mad.rej.local_id, rep.rep.remote_id);
 	pair->wire[0].mad.rej.local_id ^= 1u << 31;
 	mad_encode(&pair->wire[0].mad, pair->wire[0].bytes);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 }
 
@@ -463,50 +463,50 @@ static void test_stale_twice(void **state)
 	pair_deliver(pair);
 	pair_deliver(pair);
 	pair_lose(pair);
-	pair_wait(pair, CM_STALE_PAUSE_NS);
+	pair_wait(pair, CM_STALE_RETRY_DELAY_NS);
 	while (pair_next(pair) != MAD_REQ)
 		pair_lose(pair);
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_STALE);
 	while (pair_next(pair) != MAD_REJ)
 		pair_lose(pair);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 }
 
-/* No more than CM_QUOTA requests to a peer are unanswered; the next begin when one is answered, or
- * is repeated, whichever comes first. */
+/* No more than CM_REQ_LIMIT requests to a peer are unanswered; the next begin when one is answered,
+ * or is repeated, whichever comes first. */
 static void test_storm(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
 	const uint64_t *sent = &cm_counters(cm[0])->sent[MAD_REQ - MAD_ATTR_FIRST];
-	struct cm_conn *all[CM_QUOTA + 3];
+	struct cm_conn *all[CM_REQ_LIMIT + 3];
 
 	(void)state;
-	for (uint32_t i = 0; i < CM_QUOTA + 3; i++) {
+	for (uint32_t i = 0; i < CM_REQ_LIMIT + 3; i++) {
 		all[i] = pair_conn(pair, 0);
 		connect.qpn = 100 + i;
 		assert_int_equal(cm_connect(cm[0], all[i], &connect, pair->now), CM_OK);
 		if (pair->on_wire > 1)
 			pair->on_wire = 1;
 	}
-	assert_int_equal(*sent, CM_QUOTA);
+	assert_int_equal(*sent, CM_REQ_LIMIT);
 	/* One is answered, one that waits is given up by its owner, all others are late. */
 	pair->side[1].room = 0;
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_BACKLOG);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
-	assert_int_equal(*sent, CM_QUOTA + 1);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
+	assert_int_equal(*sent, CM_REQ_LIMIT + 1);
 	assert_int_equal(pair_next(pair), MAD_REQ);
-	assert_int_equal(pair->wire[0].mad.req.local_qpn, 100 + CM_QUOTA);
-	cm_destroy(cm[0], all[CM_QUOTA + 1], pair->now);
-	assert_int_equal(*sent, CM_QUOTA + 1);
+	assert_int_equal(pair->wire[0].mad.req.local_qpn, 100 + CM_REQ_LIMIT);
+	cm_destroy(cm[0], all[CM_REQ_LIMIT + 1], pair->now);
+	assert_int_equal(*sent, CM_REQ_LIMIT + 1);
 	pair->now += 50 * CM_MS;
 	pair->on_wire = 0;
 	for (uint32_t i = 0; i < 4; i++)
 		cm_destroy(cm[0], all[i + 1], pair->now);
-	assert_int_equal(*sent, CM_QUOTA + 2);
-	for (uint32_t i = 5; i < CM_QUOTA + 3; i++) {
+	assert_int_equal(*sent, CM_REQ_LIMIT + 2);
+	for (uint32_t i = 5; i < CM_REQ_LIMIT + 3; i++) {
 		pair->on_wire = 0;
-		if (i != CM_QUOTA + 1)
+		if (i != CM_REQ_LIMIT + 1)
 			cm_destroy(cm[0], all[i], pair->now);
 	}
 	pair->on_wire = 0;

@@ -24,7 +24,7 @@ static void test_disconnect(void **state)
 	assert_int_equal(pair->on_wire, 0);
 	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
 	assert_int_equal(pair->wire[0].mad.transaction_id >> 32, MAD_DREQ);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
 	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -43,10 +43,10 @@ static void test_grace(void **state)
 	pair_deliver(pair);
 	pair_wait(pair, 49 * CM_MS);
 	assert_int_equal(pair->on_wire, 0);
-	pair_wait(pair, CM_DREP_GRACE_NS);
+	pair_wait(pair, CM_DREP_DELAY_NS);
 	while (pair_next(pair) == MAD_DREQ)
 		pair_lose(pair);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
 	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
 }
@@ -78,10 +78,10 @@ static void test_destroy_sends_dreqs(void **state)
 	pair_wait(pair, 50 * CM_MS);
 	pair_lose(pair);
 	pair_wait(pair, 200 * CM_MS);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
 	cm_destroy(cm[1], conn[1], pair->now);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
 	assert_int_equal(pair->side[0].released, 1);
 	assert_int_equal(pair->side[1].released, 1);
@@ -94,7 +94,7 @@ static void test_destroy_dreqs_end(void **state)
 	(void)state;
 	pair_establish(pair, conn);
 	cm_destroy(cm[0], conn[0], pair->now);
-	pair_wait(pair, CM_FAREWELL_NS + CM_TIMEWAIT_MAX_NS);
+	pair_wait(pair, CM_DESTROY_DREQ_NS + CM_TIMEWAIT_MAX_NS);
 	assert_int_equal(pair->side[0].released, 1);
 }
 
@@ -107,7 +107,7 @@ static void test_foreign_disconnects(void **state)
 	(void)state;
 	dreq.dreq.local_id = 11;
 	dreq.dreq.remote_id = 12;
-	assert_int_equal(pair_inject(pair, 0, &dreq), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair_inject(pair, 0, &dreq), CM_REPLIED_UNKNOWN);
 	assert_int_equal(pair_next(pair), MAD_DREP);
 	assert_int_equal(pair->wire[0].mad.drep.local_id, 12);
 	assert_int_equal(pair->wire[0].mad.drep.remote_id, 11);
@@ -131,7 +131,7 @@ static void test_last_message(void **state)
 	assert_int_equal(pair->side[0].last_messages, 1);
 	assert_int_equal(pair->side[1].last_messages, 1);
 	assert_int_equal(pair->side[1].last_message.attr, MAD_DREQ);
-	assert_int_equal(pair_inject(pair, 0, &pair->side[1].last_message), CM_TAKEN);
+	assert_int_equal(pair_inject(pair, 0, &pair->side[1].last_message), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
 	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
 	assert_int_equal(pair->side[0].last_messages, 0);
@@ -156,7 +156,7 @@ static void test_will_of_refusal(void **state)
 
 		conn[0] = pair_conn(pair, 0);
 		assert_int_equal(cm_connect(cm[0], conn[0], &param, pair->now), CM_OK);
-		assert_int_equal(pair_deliver(pair), CM_TAKEN);
+		assert_int_equal(pair_deliver(pair), CM_HANDLED);
 		conn[1] = pair->side[1].newest;
 		assert_int_equal(pair->side[1].last_messages, 0);
 		if (accepted) {
@@ -169,7 +169,7 @@ static void test_will_of_refusal(void **state)
 		assert_int_equal(pair->side[1].last_messages, 1);
 		assert_int_equal(pair->side[1].last_message.attr, MAD_REJ);
 		assert_memory_equal(pair->side[1].last_message.rej.private_data, "no", 2);
-		assert_int_equal(pair_inject(pair, 0, &pair->side[1].last_message), CM_TAKEN);
+		assert_int_equal(pair_inject(pair, 0, &pair->side[1].last_message), CM_HANDLED);
 		assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 		pair_wait(pair, CM_TIMEWAIT_MAX_NS);
 		assert_int_equal(pair->side[1].last_messages, 0);
@@ -183,25 +183,25 @@ static void test_will_of_refusal(void **state)
 static void test_many_destroyed(void **state)
 {
 	const uint64_t *sent = &cm_counters(cm[0])->sent[MAD_DREQ - MAD_ATTR_FIRST];
-	struct cm_conn *all[2 * CM_QUOTA];
+	struct cm_conn *all[2 * CM_REQ_LIMIT];
 
 	(void)state;
-	pair->side[1].room = 2 * CM_QUOTA;
-	for (uint32_t i = 0; i < 2 * CM_QUOTA; i++) {
+	pair->side[1].room = 2 * CM_REQ_LIMIT;
+	for (uint32_t i = 0; i < 2 * CM_REQ_LIMIT; i++) {
 		pair->side[0].events = pair->side[1].events = 0;
 		pair_establish_qps(pair, conn, 1000 + i, 2000 + i);
 		all[i] = conn[0];
 	}
-	for (uint32_t i = 0; i < CM_QUOTA + 10; i++) {
+	for (uint32_t i = 0; i < CM_REQ_LIMIT + 10; i++) {
 		assert_int_equal(cm_disconnect(cm[0], all[i], pair->now), CM_OK);
 		pair->on_wire = 0;
 	}
-	assert_int_equal(*sent, CM_QUOTA);
-	for (uint32_t i = 0; i < 2 * CM_QUOTA; i++) {
+	assert_int_equal(*sent, CM_REQ_LIMIT);
+	for (uint32_t i = 0; i < 2 * CM_REQ_LIMIT; i++) {
 		cm_destroy(cm[0], all[i], pair->now);
 		pair->on_wire = 0;
 	}
-	assert_int_equal(*sent, 2 * CM_QUOTA);
+	assert_int_equal(*sent, 2 * CM_REQ_LIMIT);
 }
 
 int main(void)

@@ -81,7 +81,7 @@ static void test_address_and_family(void **state)
 	other[15] = 77;
 	assert_int_equal(ask(4, mine), CM_REFUSED_SERVICE);
 	listener = listen_at(&param);
-	assert_int_equal(ask(4, mine), CM_TAKEN);
+	assert_int_equal(ask(4, mine), CM_HANDLED);
 	assert_int_equal(ask(6, ipv6_address), CM_REFUSED_MISMATCH);
 	assert_int_equal(ask(0, mine), CM_REFUSED_MISMATCH);
 	end_listening(listener);
@@ -89,7 +89,7 @@ static void test_address_and_family(void **state)
 	param.any_address = false;
 	memcpy(param.address, mine, 16);
 	listener = listen_at(&param);
-	assert_int_equal(ask(4, mine), CM_TAKEN);
+	assert_int_equal(ask(4, mine), CM_HANDLED);
 	assert_int_equal(ask(4, other), CM_REFUSED_MISMATCH);
 	assert_int_equal(ask_in_version(1, 4, mine), CM_REFUSED_MISMATCH);
 	end_listening(listener);
@@ -113,10 +113,10 @@ static void test_no_header(void **state)
 	param.any_address = false;
 	memcpy(param.address, pair->side[1].path.sgid, 16);
 	listener = listen_at(&param);
-	assert_int_equal(ask(0, ipv6_address), CM_TAKEN);
-	assert_int_equal(ask(4, ipv6_address), CM_TAKEN);
-	assert_int_equal(ask(6, ipv6_address), CM_TAKEN);
-	assert_int_equal(ask_in_version(0x1a, 6, ipv6_address), CM_TAKEN);
+	assert_int_equal(ask(0, ipv6_address), CM_HANDLED);
+	assert_int_equal(ask(4, ipv6_address), CM_HANDLED);
+	assert_int_equal(ask(6, ipv6_address), CM_HANDLED);
+	assert_int_equal(ask_in_version(0x1a, 6, ipv6_address), CM_HANDLED);
 	end_listening(listener);
 
 	param.address[15] ^= 1;
@@ -160,13 +160,13 @@ static void test_most_specific(void **state)
 	memcpy(param.address, pair->side[1].path.sgid, 16);
 	address = listen_at(&param);
 	assert_true(any && device && address);
-	assert_int_equal(ask(4, param.address), CM_TAKEN);
+	assert_int_equal(ask(4, param.address), CM_HANDLED);
 	assert_ptr_equal(last_listener, address);
 	end_listening(address);
-	assert_int_equal(ask(4, param.address), CM_TAKEN);
+	assert_int_equal(ask(4, param.address), CM_HANDLED);
 	assert_ptr_equal(last_listener, device);
 	end_listening(device);
-	assert_int_equal(ask(4, param.address), CM_TAKEN);
+	assert_int_equal(ask(4, param.address), CM_HANDLED);
 	assert_ptr_equal(last_listener, any);
 	end_listening(any);
 	pair_empty(pair, 1);
@@ -241,7 +241,7 @@ static void test_datagram_service(void **state)
 	const struct mad *rep;
 
 	(void)state;
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	served = pair->side[1].newest;
 	assert_memory_equal(pair->side[1].event[0].mad.sidr_req.private_data + CM_IP_HEADER_BYTES,
 			    "hello", 6);
@@ -251,14 +251,14 @@ static void test_datagram_service(void **state)
 	cm_destroy(cm[1], served, pair->now);
 	pair_wait(pair, 50 * CM_MS);
 	assert_int_equal(pair_deliver(pair), CM_REPEATED);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_SIDR_REP);
 	rep = &pair->side[0].event[0].mad;
 	assert_int_equal(rep->sidr_rep.qpn, 0x77);
 	assert_int_equal(rep->sidr_rep.qkey, 0x01234567);
 	assert_int_equal(pair_count(pair, 1, CM_EVENT_SIDR_REQ), 1);
 	assert_int_equal(cm_conn_state(conn), CM_IDLE);
-	pair_wait(pair, CM_SIDR_MEMORY_NS);
+	pair_wait(pair, CM_SIDR_REPLY_CACHE_NS);
 	assert_int_equal(pair->side[1].released, 1);
 }
 
@@ -294,11 +294,11 @@ static void test_requests_of_two_hosts(void **state)
 	(void)state;
 	request.sidr_req.request_id = 4;
 	request.sidr_req.service_id = cm_service_id(CM_PS_UDP, PAIR_PORT);
-	assert_int_equal(pair_inject(pair, 1, &request), CM_TAKEN);
+	assert_int_equal(pair_inject(pair, 1, &request), CM_HANDLED);
 	assert_int_equal(pair_inject(pair, 1, &request), CM_REPEATED);
 	pair->side[1].path.dgid[14]++;
 	pair->side[0].path.sgid[14]++;
-	assert_int_equal(pair_inject(pair, 1, &request), CM_TAKEN);
+	assert_int_equal(pair_inject(pair, 1, &request), CM_HANDLED);
 	pair_empty(pair, 1);
 	pair->on_wire = 0;
 	pair->side[1].path.dgid[14]--;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/address.h"
-#include "cm/mad.h"
+#include "cm/msg/ip_header.h"
+#include "cm/msg/mad.h"
 
 /*
  * A second derivation of the table: bytes of the message, and of those the bits, 7 the most
@@ -61,12 +61,12 @@ static const struct {
 	{ MAD_REQ, "private_data", 140, 7, 231, 0 },
 	{ MAD_MRA, "local_id", 0, 7, 3, 0 },
 	{ MAD_MRA, "remote_id", 4, 7, 7, 0 },
-	{ MAD_MRA, "answered", 8, 7, 8, 6 },
+	{ MAD_MRA, "refers_to", 8, 7, 8, 6 },
 	{ MAD_MRA, "service_time", 9, 7, 9, 3 },
 	{ MAD_MRA, "private_data", 10, 7, 231, 0 },
 	{ MAD_REJ, "local_id", 0, 7, 3, 0 },
 	{ MAD_REJ, "remote_id", 4, 7, 7, 0 },
-	{ MAD_REJ, "answered", 8, 7, 8, 6 },
+	{ MAD_REJ, "refers_to", 8, 7, 8, 6 },
 	{ MAD_REJ, "ari_length", 9, 7, 9, 1 },
 	{ MAD_REJ, "reason", 10, 7, 11, 0 },
 	{ MAD_REJ, "ari", 12, 7, 83, 0 },

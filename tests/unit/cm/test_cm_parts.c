@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "cm/cm.h"
-#include "cm/heap.h"
-#include "cm/table.h"
+#include "cm/util/heap.h"
+#include "cm/util/table.h"
 #include "cm/timing.h"
 
 #define NODES 200
@@ -118,8 +118,8 @@ static void test_bounds(void **state)
 	assert_true(t.interval == 50 * CM_MS && t.limit == 50 * CM_MS);
 	cm_timing_set(&t, 31, 31, 255);
 	assert_true(t.limit == CM_GIVE_UP_NS);
-	cm_timing_start(&t, CM_FAREWELL_NS, 5);
-	assert_true(t.give_up_at == 5 + CM_FAREWELL_NS);
+	cm_timing_start(&t, CM_DESTROY_DREQ_NS, 5);
+	assert_true(t.give_up_at == 5 + CM_DESTROY_DREQ_NS);
 	assert_true(cm_timing_timewait(0) == 50 * CM_MS);
 	assert_true(cm_timing_timewait(16) == cm_code_ns(16));
 	assert_true(cm_timing_timewait(19) == CM_TIMEWAIT_MAX_NS);
@@ -134,14 +134,14 @@ static void test_stretch(void **state)
 	(void)state;
 	cm_timing_set(&t, 20, 16, 15);
 	cm_timing_start(&t, LONG_TIME, 0);
-	cm_timing_stretch(&t, 0, 1);
+	cm_timing_extend(&t, 0, 1);
 	assert_true(t.give_up_at == CM_GIVE_UP_NS);
 	cm_timing_start(&t, LONG_TIME, 0);
-	cm_timing_stretch(&t, 24, 10000 * CM_MS);
+	cm_timing_extend(&t, 24, 10000 * CM_MS);
 	end = t.give_up_at;
 	assert_true(end == 10000 * CM_MS + CM_GIVE_UP_NS);
 	assert_true(t.repeat_at == 10000 * CM_MS + t.interval);
-	cm_timing_stretch(&t, 24, 60000 * CM_MS);
+	cm_timing_extend(&t, 24, 60000 * CM_MS);
 	assert_true(t.give_up_at == end);
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/state.h"
+#include "cm/fsm_table.h"
 
 /* Messages sent: none, a new one, the old one again, or a response that is not kept. */
 enum sent { NONE, NEW, AGAIN, ANSWER };
@@ -144,9 +144,11 @@ static const struct row rows[] = {
 static enum sent sent_of(enum cm_send send)
 {
 	static const enum sent kinds[CM_SENDS] = {
-		[CM_SEND_NOTHING] = NONE, [CM_SEND_PREPARED] = NEW,	[CM_SEND_AGAIN] = AGAIN,
-		[CM_SEND_DREQ] = NEW,	  [CM_SEND_DREP] = ANSWER,	[CM_SEND_TIMED_OUT] = NEW,
-		[CM_SEND_CONSUMER] = NEW, [CM_SEND_NOT_AGAIN] = ANSWER, [CM_SEND_SIDR_REJECT] = NEW,
+		[CM_SEND_NOTHING] = NONE,     [CM_SEND_PREPARED] = NEW,
+		[CM_SEND_AGAIN] = AGAIN,      [CM_SEND_DREQ] = NEW,
+		[CM_SEND_DREP] = ANSWER,      [CM_SEND_REJ_TIMEOUT] = NEW,
+		[CM_SEND_REJ_CONSUMER] = NEW, [CM_SEND_REJ_CLOSED] = ANSWER,
+		[CM_SEND_SIDR_REJECT] = NEW,
 	};
 
 	return kinds[send];
@@ -205,11 +207,11 @@ static void test_every_wait_ends(void **state)
 			if (!step)
 				continue;
 			if (step->timer != CM_TIMER_STOP && step->timer != CM_TIMER_KEEP)
-				assert_non_null(cm_step_of(step->next, CM_IN_END));
-			if (step->timer == CM_TIMER_REPEAT || step->timer == CM_TIMER_STRETCH)
+				assert_non_null(cm_step_of(step->next, CM_IN_EXPIRED));
+			if (step->timer == CM_TIMER_REPEAT || step->timer == CM_TIMER_EXTEND)
 				assert_non_null(cm_step_of(step->next, CM_IN_REPEAT));
 			if (step->timer == CM_TIMER_STOP)
-				assert_null(cm_step_of(step->next, CM_IN_END));
+				assert_null(cm_step_of(step->next, CM_IN_EXPIRED));
 		}
 }
 
@@ -224,7 +226,7 @@ static void test_destroyed_ends(void **state)
 		assert_non_null(step);
 		for (; step->next != CM_IDLE; steps++) {
 			assert_true(steps < 4);
-			step = cm_step_of(step->next, CM_IN_END);
+			step = cm_step_of(step->next, CM_IN_EXPIRED);
 			assert_non_null(step);
 		}
 	}

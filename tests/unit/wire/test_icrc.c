@@ -138,7 +138,7 @@ static void test_packet_of_an_adapter(void **state)
 	uint16_t ip_id = 0x718c;
 
 	(void)state;
-	assert_int_equal(wire_icrc_check(&path, &ip_id, packet, 32), WIRE_ICRC_RIGHT);
+	assert_int_equal(wire_icrc_check(&path, &ip_id, packet, 32), WIRE_ICRC_OK);
 	ip_id = 0;
 	assert_int_equal(wire_icrc_check(&path, &ip_id, packet, 32), WIRE_ICRC_SOLVED);
 	assert_int_equal(ip_id, 0x718c);
@@ -159,7 +159,7 @@ static void test_published_packet(void **state)
 	uint16_t ip_id = 1144;
 
 	(void)state;
-	assert_int_equal(wire_icrc_check(&path, &ip_id, packet, 36), WIRE_ICRC_RIGHT);
+	assert_int_equal(wire_icrc_check(&path, &ip_id, packet, 36), WIRE_ICRC_OK);
 }
 
 /* rule S14 test: every length of a packet, odd ones too, on random paths of both IP versions. */
@@ -178,7 +178,7 @@ static void test_every_length_the_slow_way(void **state)
 		slow_icrc(&path, ip_id, packet, length, expected);
 		wire_icrc_put(&path, ip_id, packet, length);
 		assert_memory_equal(packet + length - 4, expected, 4);
-		assert_int_equal(wire_icrc_check(&path, &ip_id, packet, length), WIRE_ICRC_RIGHT);
+		assert_int_equal(wire_icrc_check(&path, &ip_id, packet, length), WIRE_ICRC_OK);
 	}
 }
 
@@ -244,7 +244,7 @@ static void test_known_paths_the_slow_way(void **state)
 			assert_memory_equal(bytes + at, packet, length - 4);
 			assert_memory_equal(bytes + at + length - 4, expected, 4);
 			assert_int_equal(wire_icrc_check(&path, &found, bytes + at, length),
-					 WIRE_ICRC_RIGHT);
+					 WIRE_ICRC_OK);
 			assert_int_equal(found, ip_id);
 			free(bytes);
 		}
@@ -293,7 +293,7 @@ static void test_masked_byte(void **state)
 	for (bit = 0; bit < 128; bit++) {
 		packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_int_equal(wire_icrc_check(&path, &ip_id, packet, sizeof(packet)),
-				 bit / 8 == 4 ? WIRE_ICRC_RIGHT : WIRE_ICRC_WRONG);
+				 bit / 8 == 4 ? WIRE_ICRC_OK : WIRE_ICRC_BAD);
 		packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 }
@@ -315,7 +315,7 @@ static void test_solves_every_identification(void **state)
 
 		wire_icrc_put(&path, (uint16_t)id, packet, sizeof(packet));
 		if (wire_icrc_check(id % 2 ? &known : &path, &found, packet, sizeof(packet)) !=
-			    (expected == id ? WIRE_ICRC_RIGHT : WIRE_ICRC_SOLVED) ||
+			    (expected == id ? WIRE_ICRC_OK : WIRE_ICRC_SOLVED) ||
 		    found != id)
 			fail_msg("identification %#x, expected %#x, found %#x", id, expected,
 				 found);
@@ -347,7 +347,7 @@ static void test_solves_at_every_length(void **state)
 	assert_int_equal(found, 0x1234);
 	wire_icrc_put(&path, 0, packet, 65508);
 	found = 0;
-	assert_int_equal(wire_icrc_check(&path, &found, packet, 65508), WIRE_ICRC_WRONG);
+	assert_int_equal(wire_icrc_check(&path, &found, packet, 65508), WIRE_ICRC_BAD);
 }
 
 /*
@@ -375,7 +375,7 @@ static void test_damage_is_seen(void **state)
 		packet[62] = (uint8_t)(damage >> 16);
 		packet[63] = (uint8_t)(damage >> 24);
 		verdict = wire_icrc_check(&path, &ip_id, packet, sizeof(packet));
-		accepted += verdict != WIRE_ICRC_WRONG;
+		accepted += verdict != WIRE_ICRC_BAD;
 		if ((verdict == WIRE_ICRC_SOLVED) != (ip_id != 0))
 			fail_msg("verdict %d leaves identification %#x", verdict, ip_id);
 	}
@@ -394,7 +394,7 @@ static void test_too_short(void **state)
 		uint8_t *packet = calloc(1, length + !length);
 
 		assert_non_null(packet);
-		assert_int_equal(wire_icrc_check(&path, &ip_id, packet, length), WIRE_ICRC_WRONG);
+		assert_int_equal(wire_icrc_check(&path, &ip_id, packet, length), WIRE_ICRC_BAD);
 		free(packet);
 	}
 	assert_int_equal(ip_id, 7);
@@ -417,10 +417,10 @@ static void test_ipv6_is_exact(void **state)
 	for (i = 0; i < 32; i++) {
 		packet[40 + i / 8] ^= (uint8_t)(1 << i % 8);
 		assert_int_equal(wire_icrc_check(&path, &ip_id, packet, sizeof(packet)),
-				 WIRE_ICRC_WRONG);
+				 WIRE_ICRC_BAD);
 		packet[40 + i / 8] ^= (uint8_t)(1 << i % 8);
 	}
-	assert_int_equal(wire_icrc_check(&path, &ip_id, packet, sizeof(packet)), WIRE_ICRC_RIGHT);
+	assert_int_equal(wire_icrc_check(&path, &ip_id, packet, sizeof(packet)), WIRE_ICRC_OK);
 	assert_int_equal(ip_id, 0x5555);
 }
 

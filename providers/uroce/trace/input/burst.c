@@ -44,7 +44,7 @@ static bool icrc_is_correct(const struct frame *frame, const struct piece *piece
 {
 	uint16_t id = piece->ip_id;
 
-	return wire_icrc_check(&frame->path, &id, piece->bytes, piece->length) == WIRE_ICRC_RIGHT;
+	return wire_icrc_check(&frame->path, &id, piece->bytes, piece->length) == WIRE_ICRC_OK;
 }
 
 /* Parses a packet: the headers, as wire_parse() does; the payload may be truncated. */
@@ -130,7 +130,7 @@ static void fill_packet(const struct frame *frame, const struct piece *piece, un
 {
 	uint32_t headers = (uint32_t)(packet->wire.payload - piece->bytes);
 	uint32_t there = piece->captured > headers ? piece->captured - headers : 0;
-	enum wire_icrc_verdict verdict = WIRE_ICRC_RIGHT;
+	enum wire_icrc_verdict verdict = WIRE_ICRC_OK;
 	uint16_t id = piece->ip_id;
 
 	packet->captured =
@@ -143,7 +143,7 @@ static void fill_packet(const struct frame *frame, const struct piece *piece, un
 	 * The identifications of packets joined by GRO are unknown; wire_icrc_check() tries to
 	 * solve for them.
 	 */
-	packet->icrc_is_wrong = part == 0 ? verdict != WIRE_ICRC_RIGHT : verdict == WIRE_ICRC_WRONG;
+	packet->icrc_is_wrong = part == 0 ? verdict != WIRE_ICRC_OK : verdict == WIRE_ICRC_BAD;
 }
 
 unsigned int burst_split(const struct frame *frame,

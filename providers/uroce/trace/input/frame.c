@@ -99,7 +99,7 @@ static enum frame_verdict read_ipv4(struct unparsed *rest, struct frame *frame)
 	if (ip[9] != PROTOCOL_UDP)
 		return FRAME_OTHER;
 	frame->path.ipv6 = false;
-	frame->path.known = 0;
+	frame->path.icrc_state = 0;
 	frame->ip_id = wire_get_be16(ip + 4);
 	memset(frame->path.src, 0, 10);
 	memset(frame->path.src + 10, 0xff, 2);
@@ -119,7 +119,7 @@ static enum frame_verdict read_ipv6(struct unparsed *rest, struct frame *frame)
 	if (!limit_length(rest, IPV6_BYTES + (size_t)wire_get_be16(ip + 4)))
 		return FRAME_BROKEN;
 	frame->path.ipv6 = true;
-	frame->path.known = 0;
+	frame->path.icrc_state = 0;
 	frame->ip_id = 0;
 	memcpy(frame->path.src, ip + 8, 16);
 	memcpy(frame->path.dst, ip + 24, 16);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <string.h>
 
-#include "cm/mad.h"
+#include "cm/msg/mad.h"
 #include "connection.h"
 #include "ucm/ucm_core.h"
 

@@ -188,7 +188,7 @@ static void fill_qp_fields(struct uroce_abi_stat_qp *record, const struct eng_qp
 	record->msn = info->msn;
 	record->lsn = info->lsn;
 	record->unlimited = info->unlimited;
-	record->credits_heard = info->credits_heard ? info->credits_last_heard : UINT32_MAX;
+	record->credits_reported = info->credits_known ? info->credits_last_known : UINT32_MAX;
 	record->credits_advertised = info->credits_advertised;
 	record->credits_now = info->credits_now;
 	record->sq_used = info->sq_used;

@@ -2,7 +2,7 @@
 /* Builds the messages to send. */
 #include <string.h>
 
-#include "conn.h"
+#include "cm/cm_priv.h"
 #include "wire/bytes.h"
 
 #define MAX_RETRY 7
@@ -124,11 +124,11 @@ void cm_build_drep(const struct cm_conn *conn, struct mad *mad)
  * As in the Linux kernel, the message that a REJ refers to follows from the state: it is the last
  * one received from the peer.
  */
-static enum mad_answered rejected_message(enum cm_state state)
+static enum mad_refers_to rejected_message(enum cm_state state)
 {
 	if (state == CM_REQ_RCVD)
-		return MAD_ANSWERS_REQ;
-	return state == CM_REP_RCVD ? MAD_ANSWERS_REP : MAD_ANSWERS_OTHER;
+		return MAD_REFERS_TO_REQ;
+	return state == CM_REP_RCVD ? MAD_REFERS_TO_REP : MAD_REFERS_TO_OTHER;
 }
 
 void cm_build_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad)
@@ -138,7 +138,7 @@ void cm_build_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad)
 	init_mad(mad, MAD_REJ, conn->transaction_id);
 	rej->local_id = conn->local_id;
 	rej->remote_id = conn->remote_id;
-	rej->answered = (uint8_t)rejected_message(conn->state);
+	rej->refers_to = (uint8_t)rejected_message(conn->state);
 	rej->reason = reason;
 	/*
 	 * A peer that has not received our id yet finds the connection by the GUID in the ARI and
@@ -154,17 +154,17 @@ void cm_build_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad
 {
 	init_mad(mad, MAD_REJ, req->transaction_id);
 	mad->rej.remote_id = req->req.local_id;
-	mad->rej.answered = MAD_ANSWERS_REQ;
+	mad->rej.refers_to = MAD_REFERS_TO_REQ;
 	mad->rej.reason = reason;
 }
 
 void cm_build_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
-			   enum mad_answered answered, uint16_t reason, struct mad *mad)
+			   enum mad_refers_to refers_to, uint16_t reason, struct mad *mad)
 {
 	init_mad(mad, MAD_REJ, reply->transaction_id);
 	mad->rej.local_id = our_id;
 	mad->rej.remote_id = peer_id;
-	mad->rej.answered = (uint8_t)answered;
+	mad->rej.refers_to = (uint8_t)refers_to;
 	mad->rej.reason = reason;
 }
 

@@ -4,8 +4,8 @@
  * overrun its socket buffer.  Further requests are queued.  A request that is repeated no longer
  * counts, so that an unreachable peer delays others only until the first repetition.
  */
-#ifndef UROCE_CM_QUOTA_H
-#define UROCE_CM_QUOTA_H
+#ifndef UROCE_CM_REQ_LIMIT_H
+#define UROCE_CM_REQ_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,18 +13,18 @@
 /* Number of hash buckets.  Peers in the same bucket share its limit. */
 #define REQ_LIMIT_BUCKETS 64
 
-struct quota_node {
-	struct quota_node *next, *prev; /* list of queued requests */
+struct req_limit_node {
+	struct req_limit_node *next, *prev; /* list of queued requests */
 	uint32_t bucket;
 	enum { REQ_LIMIT_NONE, REQ_LIMIT_QUEUED, REQ_LIMIT_COUNTED } state;
 };
 
 struct peer_limit {
-	struct quota_node *first, *last; /* queued requests */
+	struct req_limit_node *first, *last; /* queued requests */
 	uint32_t count;
 };
 
-struct quota {
+struct req_limit {
 	struct peer_limit bucket[REQ_LIMIT_BUCKETS];
 	uint32_t limit;
 };
@@ -33,12 +33,12 @@ struct quota {
  * Adds a request to the peer with address gid (16 bytes).  Returns true if it may be sent now,
  * false if it is queued.
  */
-bool cm_req_limit_add(struct quota *quota, struct quota_node *node, const uint8_t *gid);
+bool cm_req_limit_add(struct req_limit *req_limit, struct req_limit_node *node, const uint8_t *gid);
 /* Removes a request that is answered, repeated or cancelled; does nothing if it is in no bucket. */
-void cm_req_limit_remove(struct quota *quota, struct quota_node *node);
+void cm_req_limit_remove(struct req_limit *req_limit, struct req_limit_node *node);
 /*
  * Takes the next queued request of a bucket that may be sent now, and counts it; or returns NULL.
  */
-struct quota_node *cm_quota_next(struct quota *quota, uint32_t bucket);
+struct req_limit_node *cm_req_limit_next(struct req_limit *req_limit, uint32_t bucket);
 
 #endif

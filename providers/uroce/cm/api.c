@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "conn.h"
+#include "cm_priv.h"
 
 static bool call_is_legal(const struct cm_conn *conn, enum cm_input input)
 {
@@ -124,7 +124,7 @@ enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
 	return cm_apply_call(cm, conn, CM_IN_ESTABLISHED, now);
 }
 
-enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now)
+enum cm_result cm_established_by_qpn(struct cm *cm, uint32_t qpn, uint64_t now)
 {
 	struct cm_conn *conn = cm_find_local_qp(cm, qpn);
 
@@ -133,7 +133,7 @@ enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now)
 	return conn ? cm_established(cm, conn, now) : CM_BAD_STATE;
 }
 
-bool cm_credits_hidden(struct cm *cm, uint32_t qpn)
+bool cm_peer_reports_no_credits(struct cm *cm, uint32_t qpn)
 {
 	struct cm_conn *conn = cm_find_local_qp(cm, qpn);
 
@@ -155,18 +155,18 @@ enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
 }
 
 /*
- * Shortens the repetition of a pending DREQ to CM_FAREWELL_NS, because no caller waits for its DREP
- * any more.  A DREQ that is still queued by the request limit is sent now.
+ * Shortens the repetition of a pending DREQ to CM_DESTROY_DREQ_NS, because no caller waits for its
+ * DREP any more.  A DREQ that is still queued by the request limit is sent now.
  */
 static void shorten_dreq_repetition(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
 	if (conn->req_limit.state == REQ_LIMIT_QUEUED) {
-		cm_req_limit_remove(&cm->quota, &conn->req_limit);
+		cm_req_limit_remove(&cm->req_limit, &conn->req_limit);
 		cm_send_first(cm, conn, now);
 		return;
 	}
-	if (conn->timing.give_up_at > now + CM_FAREWELL_NS)
-		conn->timing.give_up_at = now + CM_FAREWELL_NS;
+	if (conn->timing.give_up_at > now + CM_DESTROY_DREQ_NS)
+		conn->timing.give_up_at = now + CM_DESTROY_DREQ_NS;
 	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
 }
 

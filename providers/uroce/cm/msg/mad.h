@@ -6,8 +6,8 @@
  *
  * A MAD is the payload of a UD SEND Only with Q_Key MAD_QKEY, always of full length.
  */
-#ifndef UROCE_CM_MAD_H
-#define UROCE_CM_MAD_H
+#ifndef UROCE_CM_MSG_MAD_H
+#define UROCE_CM_MSG_MAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,10 +46,10 @@ enum mad_transport {
 };
 
 /* Message to which a REJ or an MRA refers. */
-enum mad_answered {
-	MAD_ANSWERS_REQ = 0,
-	MAD_ANSWERS_REP = 1,
-	MAD_ANSWERS_OTHER = 2,
+enum mad_refers_to {
+	MAD_REFERS_TO_REQ = 0,
+	MAD_REFERS_TO_REP = 1,
+	MAD_REFERS_TO_OTHER = 2,
 };
 
 /* Reasons of a REJ (IBA volume 1, table "REJ reason codes"). */
@@ -118,14 +118,14 @@ struct mad_req {
 
 struct mad_mra {
 	uint32_t local_id, remote_id;
-	uint8_t answered;     /* enum mad_answered */
+	uint8_t refers_to;    /* enum mad_refers_to */
 	uint8_t service_time; /* time code */
 	uint8_t private_data[MAD_MRA_PRIVATE];
 };
 
 struct mad_rej {
 	uint32_t local_id, remote_id;
-	uint8_t answered; /* enum mad_answered */
+	uint8_t refers_to; /* enum mad_refers_to */
 	uint8_t ari_length;
 	uint16_t reason; /* enum mad_reject */
 	uint8_t ari[MAD_ARI_BYTES];

@@ -72,13 +72,13 @@ static const struct mad_field fields[] = {
 
 	MRA(local_id, 0, 0, 32)
 	MRA(remote_id, 4, 0, 32)
-	MRA(answered, 8, 0, 2)
+	MRA(refers_to, 8, 0, 2)
 	MRA(service_time, 9, 0, 5)
 	BYTES(MAD_MRA, mra, private_data, 10)
 
 	REJ(local_id, 0, 0, 32)
 	REJ(remote_id, 4, 0, 32)
-	REJ(answered, 8, 0, 2)
+	REJ(refers_to, 8, 0, 2)
 	REJ(ari_length, 9, 0, 7)
 	REJ(reason, 10, 0, 16)
 	BYTES(MAD_REJ, rej, ari, 12)

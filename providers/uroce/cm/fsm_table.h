@@ -3,8 +3,8 @@
  * State machine of a connection, as a table: the effect of a message, a timer or a call in each
  * state.  Documentation/connection-manager.md explains the differences from the Linux kernel's.
  */
-#ifndef UROCE_CM_STATE_H
-#define UROCE_CM_STATE_H
+#ifndef UROCE_CM_FSM_TABLE_H
+#define UROCE_CM_FSM_TABLE_H
 
 #include "cm.h"
 
@@ -31,7 +31,7 @@ enum cm_input {
 	 * No reply in the maximum time; or end of the DREP delay, of timewait, or of the time to
 	 * keep a reply.
 	 */
-	CM_IN_END,
+	CM_IN_EXPIRED,
 	/* Calls. */
 	CM_IN_CONNECT,
 	CM_IN_ACCEPT,
@@ -52,23 +52,23 @@ enum cm_send {
 	CM_SEND_AGAIN,	  /* repetition of conn->last_mad */
 	CM_SEND_DREQ,	  /* stored in conn->last_mad */
 	CM_SEND_DREP,
-	CM_SEND_TIMED_OUT,   /* REJ 4, stored in conn->last_mad */
-	CM_SEND_CONSUMER,    /* REJ 28, stored in conn->last_mad */
-	CM_SEND_NOT_AGAIN,   /* REJ 28 for a repeated REQ whose connection is closed already */
-	CM_SEND_SIDR_REJECT, /* SIDR_REP with status 2, stored in conn->last_mad */
+	CM_SEND_REJ_TIMEOUT,  /* REJ 4, stored in conn->last_mad */
+	CM_SEND_REJ_CONSUMER, /* REJ 28, stored in conn->last_mad */
+	CM_SEND_REJ_CLOSED,   /* REJ 28 for a repeated REQ whose connection is closed already */
+	CM_SEND_SIDR_REJECT,  /* SIDR_REP with status 2, stored in conn->last_mad */
 	CM_SENDS,
 };
 
 enum cm_timer {
 	CM_TIMER_KEEP,
 	CM_TIMER_STOP,
-	CM_TIMER_REPEAT,  /* start: repeat the message until it is answered */
-	CM_TIMER_NEXT,	  /* continue after a repetition */
-	CM_TIMER_STRETCH, /* extend the time by that of an MRA */
-	CM_TIMER_GRACE,	  /* time of the application to answer a DREQ */
-	CM_TIMER_WAIT,	  /* timewait */
-	CM_TIMER_SIDR,	  /* time for which a SIDR_REP is kept for repeated requests */
-	CM_TIMER_ANEW,	  /* repeat the REQ with another id after a delay */
+	CM_TIMER_REPEAT,   /* start: repeat the message until it is answered */
+	CM_TIMER_NEXT,	   /* continue after a repetition */
+	CM_TIMER_EXTEND,   /* extend the time by that of an MRA */
+	CM_TIMER_DREP,	   /* time of the application to answer a DREQ */
+	CM_TIMER_TIMEWAIT, /* timewait */
+	CM_TIMER_SIDR,	   /* time for which a SIDR_REP is kept for repeated requests */
+	CM_TIMER_RESTART,  /* repeat the REQ with another id after a delay */
 };
 
 #define CM_NO_EVENT CM_EVENTS

@@ -3,8 +3,8 @@
  * Fields of the RDMA IP CM service (IBA volume 1, annex A11) in REQ and SIDR_REQ: the port as part
  * of the service id, and the addresses of both ends in a header at the start of the private data.
  */
-#ifndef UROCE_CM_ADDRESS_H
-#define UROCE_CM_ADDRESS_H
+#ifndef UROCE_CM_MSG_IP_HEADER_H
+#define UROCE_CM_MSG_IP_HEADER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "quota.h"
+#include "req_limit.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -14,14 +14,14 @@ static uint32_t bucket_of_gid(const uint8_t *gid)
 	return (uint32_t)(mixed >> 32) % REQ_LIMIT_BUCKETS;
 }
 
-bool cm_req_limit_add(struct quota *quota, struct quota_node *node, const uint8_t *gid)
+bool cm_req_limit_add(struct req_limit *req_limit, struct req_limit_node *node, const uint8_t *gid)
 {
 	struct peer_limit *bucket;
 
 	assert(node->state == REQ_LIMIT_NONE);
 	node->bucket = bucket_of_gid(gid);
-	bucket = &quota->bucket[node->bucket];
-	if (bucket->count < quota->limit) {
+	bucket = &req_limit->bucket[node->bucket];
+	if (bucket->count < req_limit->limit) {
 		bucket->count++;
 		node->state = REQ_LIMIT_COUNTED;
 		return true;
@@ -37,7 +37,7 @@ bool cm_req_limit_add(struct quota *quota, struct quota_node *node, const uint8_
 	return false;
 }
 
-static void unlink_queued(struct peer_limit *bucket, struct quota_node *node)
+static void unlink_queued(struct peer_limit *bucket, struct req_limit_node *node)
 {
 	if (node->prev)
 		node->prev->next = node->next;
@@ -49,9 +49,9 @@ static void unlink_queued(struct peer_limit *bucket, struct quota_node *node)
 		bucket->last = node->prev;
 }
 
-void cm_req_limit_remove(struct quota *quota, struct quota_node *node)
+void cm_req_limit_remove(struct req_limit *req_limit, struct req_limit_node *node)
 {
-	struct peer_limit *bucket = &quota->bucket[node->bucket];
+	struct peer_limit *bucket = &req_limit->bucket[node->bucket];
 
 	if (node->state == REQ_LIMIT_COUNTED) {
 		assert(bucket->count > 0);
@@ -62,12 +62,12 @@ void cm_req_limit_remove(struct quota *quota, struct quota_node *node)
 	node->state = REQ_LIMIT_NONE;
 }
 
-struct quota_node *cm_quota_next(struct quota *quota, uint32_t number)
+struct req_limit_node *cm_req_limit_next(struct req_limit *req_limit, uint32_t number)
 {
-	struct peer_limit *bucket = &quota->bucket[number];
-	struct quota_node *node = bucket->first;
+	struct peer_limit *bucket = &req_limit->bucket[number];
+	struct req_limit_node *node = bucket->first;
 
-	if (!node || bucket->count >= quota->limit)
+	if (!node || bucket->count >= req_limit->limit)
 		return NULL;
 	unlink_queued(bucket, node);
 	bucket->count++;

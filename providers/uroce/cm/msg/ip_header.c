@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "address.h"
+#include "ip_header.h"
 
 #include <assert.h>
 #include <string.h>

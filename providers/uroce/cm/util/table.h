@@ -3,8 +3,8 @@
  * Hash table whose nodes are embedded in the objects they belong to.  The key is a pair of
  * integers; several nodes may have the same key.
  */
-#ifndef UROCE_CM_TABLE_H
-#define UROCE_CM_TABLE_H
+#ifndef UROCE_CM_UTIL_TABLE_H
+#define UROCE_CM_UTIL_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

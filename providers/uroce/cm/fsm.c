@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Carries out the steps of the table in state.c. */
+/* Carries out the steps of the table in fsm_table.c. */
 #include <assert.h>
 #include <stddef.h>
 
-#include "conn.h"
+#include "cm_priv.h"
 
 #define REJ_REASONS (sizeof(((struct cm_counters *)0)->rejected) / sizeof(uint64_t))
 
@@ -31,7 +31,7 @@ static bool must_be_queued(struct cm *cm, struct cm_conn *conn)
 		return false;
 	if (attr != MAD_REQ && attr != MAD_SIDR_REQ && attr != MAD_DREQ)
 		return false;
-	return !cm_req_limit_add(&cm->quota, &conn->req_limit, conn->path.dgid);
+	return !cm_req_limit_add(&cm->req_limit, &conn->req_limit, conn->path.dgid);
 }
 
 /* Called before the state changes, because cm_build_rej() depends on the old state. */
@@ -54,10 +54,10 @@ static void send_for_step(struct cm *cm, struct cm_conn *conn, enum cm_send send
 	case CM_SEND_DREQ:
 		cm_build_dreq(conn, &conn->last_mad);
 		break;
-	case CM_SEND_TIMED_OUT:
+	case CM_SEND_REJ_TIMEOUT:
 		cm_build_rej(conn, MAD_REJECT_TIMEOUT, &conn->last_mad);
 		break;
-	case CM_SEND_CONSUMER:
+	case CM_SEND_REJ_CONSUMER:
 		cm_build_rej(conn, MAD_REJECT_CONSUMER, &conn->last_mad);
 		break;
 	case CM_SEND_SIDR_REJECT:
@@ -68,7 +68,7 @@ static void send_for_step(struct cm *cm, struct cm_conn *conn, enum cm_send send
 		cm_build_drep(conn, &reply);
 		cm_send_mad(cm, &conn->path, &reply);
 		return;
-	case CM_SEND_NOT_AGAIN:
+	case CM_SEND_REJ_CLOSED:
 		cm_build_rej_of_req(trigger->mad, MAD_REJECT_CONSUMER, &reply);
 		cm_send_mad(cm, &conn->path, &reply);
 		return;
@@ -85,12 +85,12 @@ static void retry_with_new_id(struct cm *cm, struct cm_conn *conn, uint64_t now)
 	conn->transaction_id = (uint64_t)MAD_REQ << 32 | conn->local_id;
 	conn->last_mad.transaction_id = conn->transaction_id;
 	conn->last_mad.req.local_id = conn->local_id;
-	conn->timing.repeat_at = now + CM_STALE_PAUSE_NS;
+	conn->timing.repeat_at = now + CM_STALE_RETRY_DELAY_NS;
 }
 
 static void start_repetition(struct cm_conn *conn, uint64_t now)
 {
-	cm_timing_start(&conn->timing, conn->destroyed ? CM_FAREWELL_NS : CM_GIVE_UP_NS, now);
+	cm_timing_start(&conn->timing, conn->destroyed ? CM_DESTROY_DREQ_NS : CM_GIVE_UP_NS, now);
 }
 
 void cm_send_first(struct cm *cm, struct cm_conn *conn, uint64_t now)
@@ -103,7 +103,7 @@ void cm_send_first(struct cm *cm, struct cm_conn *conn, uint64_t now)
 /* Sends the next queued request of a bucket of the request limit, after a request has left it. */
 static void send_next_queued(struct cm *cm, uint32_t bucket, uint64_t now)
 {
-	struct quota_node *node = cm_quota_next(&cm->quota, bucket);
+	struct req_limit_node *node = cm_req_limit_next(&cm->req_limit, bucket);
 	struct cm_conn *conn;
 
 	if (!node)
@@ -136,22 +136,22 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 		cm_timing_repeated(&conn->timing, now);
 		at = cm_timing_next(&conn->timing);
 		break;
-	case CM_TIMER_STRETCH:
-		cm_timing_stretch(&conn->timing, trigger->mad->mra.service_time, now);
+	case CM_TIMER_EXTEND:
+		cm_timing_extend(&conn->timing, trigger->mad->mra.service_time, now);
 		at = cm_timing_next(&conn->timing);
 		break;
-	case CM_TIMER_ANEW:
+	case CM_TIMER_RESTART:
 		retry_with_new_id(cm, conn, now);
 		at = cm_timing_next(&conn->timing);
 		break;
-	case CM_TIMER_GRACE:
-		at = now + CM_DREP_GRACE_NS;
+	case CM_TIMER_DREP:
+		at = now + CM_DREP_DELAY_NS;
 		break;
-	case CM_TIMER_WAIT:
+	case CM_TIMER_TIMEWAIT:
 		at = now + cm_timing_timewait(conn->ack_timeout);
 		break;
 	case CM_TIMER_SIDR:
-		at = now + CM_SIDR_MEMORY_NS;
+		at = now + CM_SIDR_REPLY_CACHE_NS;
 		break;
 	}
 	cm_heap_set(&cm->deadlines, &conn->deadline, at);
@@ -224,7 +224,7 @@ void cm_apply(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 
 	assert(step && step->legal);
 	if (leaves_limit)
-		cm_req_limit_remove(&cm->quota, &conn->req_limit);
+		cm_req_limit_remove(&cm->req_limit, &conn->req_limit);
 	send_for_step(cm, conn, step->send, trigger);
 	if (conn->state != step->next) {
 		conn->state = step->next;
@@ -252,7 +252,7 @@ enum cm_verdict cm_apply_msg(struct cm *cm, struct cm_conn *conn, enum cm_input 
 	if (!step)
 		return CM_DROP_STATE;
 	cm_apply(cm, conn, step, trigger);
-	return step->repeated ? CM_REPEATED : CM_TAKEN;
+	return step->repeated ? CM_REPEATED : CM_HANDLED;
 }
 
 enum cm_result cm_apply_call(struct cm *cm, struct cm_conn *conn, enum cm_input input, uint64_t now)

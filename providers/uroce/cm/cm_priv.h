@@ -2,19 +2,19 @@
 /*
  * Private structures and functions of this layer.
  *
- * Calls of the owner (calls.c, sidr.c), received messages (receive.c) and timers (cm_expire())
- * carry out steps (step.c) of the table in state.c.  Messages are built by compose.c.  Ids and
- * tables of connections are in cm.c, those of listeners in listen.c.
+ * Calls of the owner (api.c, sidr.c), received messages (receive.c) and timers (cm_expire())
+ * carry out steps (fsm.c) of the table in fsm_table.c.  Messages are built by msg/mad_build.c.  Ids
+ * and tables of connections are in cm.c, those of listeners in listen.c.
  */
-#ifndef UROCE_CM_CONN_H
-#define UROCE_CM_CONN_H
+#ifndef UROCE_CM_CM_PRIV_H
+#define UROCE_CM_CM_PRIV_H
 
 #include "cm.h"
-#include "heap.h"
-#include "state.h"
-#include "table.h"
+#include "cm/util/heap.h"
+#include "fsm_table.h"
+#include "cm/util/table.h"
 #include "timing.h"
-#include "quota.h"
+#include "req_limit.h"
 
 struct cm_conn {
 	void *user;
@@ -26,7 +26,7 @@ struct cm_conn {
 	struct table_node by_sidr;	/* SIDR passive side: (address, request id) of the peer */
 	struct heap_node deadline;
 	struct timing timing;
-	struct quota_node req_limit;
+	struct req_limit_node req_limit;
 
 	struct cm_path path;
 	enum cm_state state;
@@ -46,7 +46,7 @@ struct cm_conn {
 	uint64_t created, changed;
 	uint32_t resent;
 	bool flow_control, peer_flow_control;
-	bool no_credits_reported; /* cm_credits_hidden() has returned true */
+	bool no_credits_reported; /* cm_peer_reports_no_credits() has returned true */
 	uint32_t private_length, peer_private_length;
 
 	/* Attributes of the queue pair: cm_qp_attr(). */
@@ -72,7 +72,7 @@ struct cm {
 	struct cm_conn *conns;
 	struct table by_local_id, by_remote_id, by_remote_qp, by_local_qp, by_sidr;
 	struct table listeners;
-	struct quota quota;
+	struct req_limit req_limit;
 	struct cm_counters counters;
 };
 
@@ -90,7 +90,7 @@ struct cm_trigger {
 /* cm.c */
 /* Assigns an unused communication id to the connection. */
 void cm_assign_id(struct cm *cm, struct cm_conn *conn);
-struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id);
+struct cm_conn *cm_find_local_id(const struct cm *cm, uint32_t local_id);
 /* Returns the connection with both ids, or NULL. */
 struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id);
 struct cm_conn *cm_find_remote_id(const struct cm *cm, uint64_t guid, uint32_t remote_id);
@@ -111,7 +111,7 @@ void cm_unlink_remote_qp(struct cm *cm, struct cm_conn *conn);
 void cm_unlink(struct cm *cm, struct cm_conn *conn);
 void cm_release(struct cm *cm, struct cm_conn *conn);
 
-/* step.c */
+/* fsm.c */
 /*
  * Carries out a step in this order: message, state, timer, event, release.  conn may be released
  * afterwards.
@@ -131,7 +131,7 @@ void cm_send_first(struct cm *cm, struct cm_conn *conn, uint64_t now);
 /* Sends a message and counts it. */
 void cm_send_mad(struct cm *cm, const struct cm_path *path, const struct mad *mad);
 
-/* compose.c: each function sets all of mad. */
+/* msg/mad_build.c: each function sets all of mad. */
 void cm_build_req(const struct cm_conn *conn, const struct cm_connect_param *param,
 		  struct mad *mad);
 void cm_build_rep(const struct cm_conn *conn, const struct cm_accept_param *param, struct mad *mad);
@@ -144,7 +144,7 @@ void cm_build_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad);
 void cm_build_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad);
 /* Rejects a REP or an RTU. */
 void cm_build_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
-			   enum mad_answered answered, uint16_t reason, struct mad *mad);
+			   enum mad_refers_to refers_to, uint16_t reason, struct mad *mad);
 void cm_build_drep_of_dreq(const struct mad *dreq, struct mad *mad);
 void cm_build_sidr_req(const struct cm_conn *conn, const struct cm_sidr_request_param *param,
 		       struct mad *mad);
@@ -152,7 +152,7 @@ void cm_build_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transa
 		       enum mad_sidr_status status, struct mad *mad);
 
 /* listen.c */
-/* Finds the listener of a request.  Returns CM_TAKEN, or the reason why there is none. */
+/* Finds the listener of a request.  Returns CM_HANDLED, or the reason why there is none. */
 enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 				 const struct cm_path *from, struct cm_listener **listener);
 

@@ -3,8 +3,8 @@
  * Pairing heap of deadlines.  Its nodes are embedded in the objects they belong to, so nothing is
  * allocated.  Finding the earliest and adding are O(1), removing is O(log n) amortised.
  */
-#ifndef UROCE_CM_HEAP_H
-#define UROCE_CM_HEAP_H
+#ifndef UROCE_CM_UTIL_HEAP_H
+#define UROCE_CM_UTIL_HEAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
