@@ -56,17 +56,17 @@ LAYERS = {
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", "broker",
                   groups=(
-        group("contract and terms", "link.h gid internal shm.h ring endpoint visits.h broker.h "
-              "port.h netdev thread memory_file passing"),
-        group("descriptors, the host", "descriptors segment user slot_set netdev_watch neighbour "
-              "portowner route_mtu"),
-        group("one exchange with the broker", "broker_start broker_exchange"),
-        group("return to a broker", "broker_return"),
-        group("the broker's client", "broker"),
-        group("requests", "broker_requests guest"),
-        group("shared memory", "shm_region shm_channel visits"),
-        group("data path", "connected udp delivery"),
-        group("addresses, peers, opening", "addr peer peer_table group opening"),
+        group("contract and terms", "link.h gid link_priv shm.h ring sockaddr client_conns.h "
+              "client.h port.h netdev thread memfd scm_rights fd.h"),
+        group("descriptors, the host", "fd.c segment userns slot_set netdev_watch neighbour "
+              "port_owner path_mtu"),
+        group("one exchange with the broker", "start exchange"),
+        group("return to a broker", "return"),
+        group("the broker's client", "client.c"),
+        group("requests", "requests guest"),
+        group("shared memory", "region channel client_conns.c"),
+        group("data path", "connected_tx udp delivery"),
+        group("addresses, peers, opening", "addr peer peer_table mcast link.c"),
     )),
     "brokerd": layer("uroce-broker, the program that owns the port and queue pair 1",
                      "broker link wire", groups=(

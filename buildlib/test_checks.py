@@ -183,7 +183,7 @@ def test_layers_allow(tree, name, line):
     ("verbs/memory/pd.c", '#include "verbs/qp/qp.h"', "of 'qp' above it"),
     ("verbs/memory/pd.c", '#include "../device/stat.h"', "of 'device' above it"),
     ("verbs/ops.h", '#include "verbs/memory/pd.h"', "of 'memory' above it"),
-    ("link/shm_channel.c", '#include "unheard_of.h"', "above it"),
+    ("link/shm/channel.c", '#include "unheard_of.h"', "above it"),
 ])
 def test_the_direction_inside_of_a_layer(tree, name, line, complaint):
     tree.write(f"providers/uroce/{name}", f"{LICENCE}{line}\n")

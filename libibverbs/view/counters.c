@@ -129,7 +129,7 @@ static void sum_snapshot(const struct snapshot *snapshot, struct totals *totals)
 	}
 }
 
-/* Queries the process of a slot.  Callback of link_guest_each(). */
+/* Queries the process of a slot.  Callback of link_guest_for_each(). */
 static bool query_process(void *arg, uint32_t slot)
 {
 	struct snapshot snapshot;
@@ -156,7 +156,7 @@ static void query_all(void)
 
 	if (link_guest_open(&broker))
 		return;
-	link_guest_each(&broker, query_process, &broker);
+	link_guest_for_each(&broker, query_process, &broker);
 	link_guest_close(&broker);
 }
 

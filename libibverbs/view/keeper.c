@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "counters.h"
-#include "link/netdev.h"
+#include "link/netlink/netdev.h"
 
 #define STACK_BYTES (256 * 1024)
 /*

@@ -92,7 +92,7 @@ static int unshare_namespaces(const char **step)
 		errno = EPERM;
 		return fail_step(step, "a user namespace would take privileges away");
 	}
-	/* Other users' processes could not be distinguished from our own (link_check_user()). */
+	/* Other users' processes could not be distinguished from our own (link_check_userns()). */
 	if (user == overflow_uid()) {
 		errno = EPERM;
 		return fail_step(step, "in a user namespace this user stands for all others");

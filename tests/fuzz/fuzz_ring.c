@@ -14,7 +14,7 @@
 
 /* The source and not its library: fuzz programs link the pure layers only, and this file is pure.
  */
-#include "link/ring.c"
+#include "link/shm/ring.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -204,7 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (; size >= STEP_BYTES; data += STEP_BYTES, size -= STEP_BYTES)
 		do_step(data);
 	drain();
-	link_ring_has_more(&reader);
+	link_ring_has_frame(&reader);
 	check_guards();
 	return 0;
 }

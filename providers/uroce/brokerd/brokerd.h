@@ -16,7 +16,7 @@
 #include "broker/ports.h"
 #include "broker/slots.h"
 #include "broker/target.h"
-#include "link/passing.h"
+#include "link/scm_rights.h"
 
 /* ---- clients (client.c, connection.c) ---- */
 
@@ -172,7 +172,7 @@ void client_set_state(struct client *client, enum client_state state);
 struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot);
 struct client *client_find(const struct brokerd *brokerd, uint32_t number);
 /* Sends a message with its descriptors, without blocking.  Returns false on error. */
-bool client_send(int fd, const union broker_message *message, const struct link_descriptors *fds);
+bool client_send(int fd, const union broker_message *message, const struct link_fds *fds);
 /*
  * Assigns a slot to the client.  Returns the socket that holds the slot's name, or a negative
  * errno.
@@ -196,7 +196,7 @@ void connection_free_ended(struct brokerd *brokerd, uint64_t now);
 bool request_is_known_type(uint32_t type);
 /* Executes a request.  Returns true if *message and *fds now contain a reply. */
 bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		   struct link_descriptors *fds);
+		   struct link_fds *fds);
 
 /* address.c.  Functions return 0 or a negative errno unless noted. */
 void address_set_state(struct address *address, enum address_state state);
@@ -219,7 +219,7 @@ void address_free(struct address *address);
 
 /* member.c.  Functions return 0 or a negative errno unless noted. */
 int member_request(struct brokerd *brokerd, struct client *client,
-		   struct uroce_broker_address *request, struct link_descriptors *fds);
+		   struct uroce_broker_address *request, struct link_fds *fds);
 void member_release(struct brokerd *brokerd, const struct client *client,
 		    const struct uroce_broker_endpoint *endpoint);
 /* Releases the members of a client that has disconnected. */

@@ -35,7 +35,7 @@ struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot)
 	return number == SLOTS_NO_CLIENT ? NULL : client_find(brokerd, number);
 }
 
-bool client_send(int fd, const union broker_message *message, const struct link_descriptors *fds)
+bool client_send(int fd, const union broker_message *message, const struct link_fds *fds)
 {
 	return !link_send_with_fds(fd, message, broker_message_bytes(message), fds ? fds->fd : NULL,
 				   fds ? fds->count : 0);

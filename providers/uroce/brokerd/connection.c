@@ -202,7 +202,7 @@ static int make_delivery_socket(struct brokerd *brokerd, struct client *client, 
 }
 
 static int make_worker(struct brokerd *brokerd, struct client *client,
-		       const struct uroce_broker_hello *hello, struct link_descriptors *fds)
+		       const struct uroce_broker_hello *hello, struct link_fds *fds)
 {
 	int error, lock;
 
@@ -227,7 +227,7 @@ static int make_worker(struct brokerd *brokerd, struct client *client,
 
 /* Processes a HELLO.  *message becomes the WELCOME. */
 static void process_hello(struct brokerd *brokerd, struct client *client,
-			  union broker_message *message, struct link_descriptors *fds)
+			  union broker_message *message, struct link_fds *fds)
 {
 	const struct uroce_broker_hello hello = message->hello;
 	int error = 0;
@@ -244,7 +244,7 @@ static void process_hello(struct brokerd *brokerd, struct client *client,
 		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
 	message->welcome.secret = brokerd->probe_secret;
 	if (error)
-		link_close_descriptors(fds);
+		link_close_fds(fds);
 }
 
 /* ---- messages ---- */
@@ -254,13 +254,13 @@ static void process_hello(struct brokerd *brokerd, struct client *client,
  * descriptors otherwise.
  */
 static bool is_valid_message(struct brokerd *brokerd, const void *bytes, size_t length,
-			     union broker_message *message, struct link_descriptors *fds)
+			     union broker_message *message, struct link_fds *fds)
 {
 	if (broker_message_parse(bytes, length, message) == BROKER_MESSAGE_OK &&
 	    broker_message_descriptor_count(message) == fds->count)
 		return true;
 	brokerd->counts.bad_messages++;
-	link_close_descriptors(fds);
+	link_close_fds(fds);
 	return false;
 }
 
@@ -276,7 +276,7 @@ static bool is_port_conflict(const struct uroce_broker_header *reply)
 
 /* Executes a request.  Returns true if *message is now the reply. */
 static bool serve_request(struct brokerd *brokerd, struct client *client,
-			  union broker_message *message, struct link_descriptors *fds)
+			  union broker_message *message, struct link_fds *fds)
 {
 	const union broker_message request = *message;
 	bool replies = request_serve(brokerd, client, message, fds);
@@ -290,7 +290,7 @@ static bool serve_request(struct brokerd *brokerd, struct client *client,
 
 /* Processes a message.  Returns false if the connection must be closed. */
 static bool serve_message(struct brokerd *brokerd, struct client *client,
-			  union broker_message *message, struct link_descriptors *fds)
+			  union broker_message *message, struct link_fds *fds)
 {
 	bool is_new = client->state == CLIENT_NEW, replies = true, sent;
 
@@ -300,7 +300,7 @@ static bool serve_message(struct brokerd *brokerd, struct client *client,
 	}
 	if (is_new ? message->header.type != UROCE_BROKER_HELLO
 		   : !request_is_known_type(message->header.type)) {
-		link_close_descriptors(fds);
+		link_close_fds(fds);
 		return false;
 	}
 	if (is_new)
@@ -312,7 +312,7 @@ static bool serve_message(struct brokerd *brokerd, struct client *client,
 	 * replies.
 	 */
 	sent = !replies || client_send(client->control_fd, message, fds);
-	link_close_descriptors(fds);
+	link_close_fds(fds);
 	return sent && client->state != CLIENT_NEW;
 }
 
@@ -321,7 +321,7 @@ void connection_receive(struct brokerd *brokerd, struct client *client)
 	uint8_t bytes[sizeof(union broker_message)];
 	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
 	union broker_message message;
-	struct link_descriptors fds;
+	struct link_fds fds;
 	ssize_t length;
 
 	for (unsigned int i = 0; i < MESSAGES_MAX && client->state != CLIENT_GONE; i++) {
@@ -346,7 +346,7 @@ void connection_receive_delivery(struct brokerd *brokerd, struct client *client)
 		{ .iov_base = datagram->bytes, .iov_len = sizeof(datagram->bytes) },
 	};
 	union broker_message message;
-	struct link_descriptors fds;
+	struct link_fds fds;
 	ssize_t length;
 
 	for (unsigned int i = 0; i < MESSAGES_MAX && client->state != CLIENT_GONE; i++) {

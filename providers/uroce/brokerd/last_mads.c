@@ -11,7 +11,7 @@
 #include "broker/gsi_packet.h"
 #include "brokerd.h"
 #include "link/gid.h"
-#include "link/memory_file.h"
+#include "link/shm/memfd.h"
 #include <rdma/uroce-abi.h>
 
 /* Number of entries read at a time. */
@@ -88,7 +88,7 @@ static bool run_next_step(struct ended_client *ended, uint64_t now)
 	case LAST_MESSAGES_WAIT:
 		break;
 	case LAST_MESSAGES_CHECK_LOCK:
-		if (memory_file_owner_lives(ended->fd) != 0)
+		if (memfd_owner_alive(ended->fd) != 0)
 			last_messages_owner_runs(&ended->schedule, now);
 		else
 			last_messages_owner_ended(&ended->schedule);

@@ -309,8 +309,7 @@ static bool is_udp_socket(int fd)
 }
 
 /* Records the member that a returning client has. */
-static int claim_member(const struct client *client, struct address *address,
-			struct link_descriptors *fds)
+static int claim_member(const struct client *client, struct address *address, struct link_fds *fds)
 {
 	struct member *member = address_find_member(address, client->slot);
 	int error;
@@ -366,7 +365,7 @@ static void undo_request(struct brokerd *brokerd, struct address *address, uint3
 }
 
 int member_request(struct brokerd *brokerd, struct client *client,
-		   struct uroce_broker_address *request, struct link_descriptors *fds)
+		   struct uroce_broker_address *request, struct link_fds *fds)
 {
 	bool claims = request->flags & UROCE_BROKER_CLAIM;
 	struct address *address = address_find(brokerd, &request->endpoint);
@@ -387,7 +386,7 @@ int member_request(struct brokerd *brokerd, struct client *client,
 			 (address->state == ADDRESS_UNSTEERED ? UROCE_BROKER_UNSTEERED : 0);
 	if (claims) {
 		error = claim_member(client, address, fds);
-		link_close_descriptors(fds);
+		link_close_fds(fds);
 		return error;
 	}
 	if (!address_is_used(address, client->slot))

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "brokerd.h"
-#include "link/memory_file.h"
+#include "link/shm/memfd.h"
 #include <rdma/uroce-abi.h>
 
 /* Used if net.ipv4.ip_local_port_range cannot be read. */
@@ -18,7 +18,7 @@
 #define MESSAGES_BYTES (UROCE_ABI_LAST_MESSAGES * sizeof(struct uroce_abi_last_message))
 
 /* Adds a duplicate of fd to a reply.  Descriptors of a reply are closed after it has been sent. */
-static int attach_duplicate(struct link_descriptors *fds, int fd)
+static int attach_duplicate(struct link_fds *fds, int fd)
 {
 	fds->fd[0] = dup(fd);
 	if (fds->fd[0] < 0)
@@ -28,7 +28,7 @@ static int attach_duplicate(struct link_descriptors *fds, int fd)
 }
 
 static int serve_slot(struct brokerd *brokerd, struct client *client,
-		      struct uroce_broker_slot *request, struct link_descriptors *fds)
+		      struct uroce_broker_slot *request, struct link_fds *fds)
 {
 	uint32_t slot;
 	int lock = -ENOSPC;
@@ -44,18 +44,18 @@ static int serve_slot(struct brokerd *brokerd, struct client *client,
 }
 
 static int serve_gsi(struct brokerd *brokerd, struct client *client,
-		     const struct uroce_broker_switch *request, struct link_descriptors *fds)
+		     const struct uroce_broker_switch *request, struct link_fds *fds)
 {
 	brokerd_close(&client->last_messages_fd);
 	client->uses_gsi = request->flags & UROCE_BROKER_ON;
 	client->watched_at = 0;
 	if (!client->uses_gsi)
 		gsi_remove_client(brokerd, client);
-	if (fds->count && memory_file_is(fds->fd[0], MESSAGES_BYTES)) {
+	if (fds->count && memfd_verify(fds->fd[0], MESSAGES_BYTES)) {
 		client->last_messages_fd = fds->fd[0];
 		fds->count = 0;
 	}
-	link_close_descriptors(fds);
+	link_close_fds(fds);
 	gsi_route_kept(brokerd);
 	return 0;
 }
@@ -112,7 +112,7 @@ static int serve_ports(struct brokerd *brokerd, const struct client *client,
 }
 
 static int serve_look(struct brokerd *brokerd, const struct uroce_broker_look *request,
-		      struct link_descriptors *fds)
+		      struct link_fds *fds)
 {
 	struct address *address = address_find(brokerd, &request->endpoint);
 	const struct client *owner = client_of_slot(brokerd, request->slot);
@@ -122,12 +122,11 @@ static int serve_look(struct brokerd *brokerd, const struct uroce_broker_look *r
 }
 
 static int serve_introduce(const struct brokerd *brokerd, const struct client *client,
-			   const struct uroce_broker_introduce *request,
-			   struct link_descriptors *fds)
+			   const struct uroce_broker_introduce *request, struct link_fds *fds)
 {
 	struct client *other = client_of_slot(brokerd, request->slot);
 	union broker_message visitor;
-	struct link_descriptors end;
+	struct link_fds end;
 	int pair[2];
 
 	if (request->purpose == UROCE_BROKER_SHARED_MEMORY && client->state != CLIENT_WORKER)
@@ -140,7 +139,7 @@ static int serve_introduce(const struct brokerd *brokerd, const struct client *c
 	visitor.introduce.slot =
 		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
 	visitor.introduce.purpose = request->purpose;
-	end = (struct link_descriptors){ .fd = { pair[1] }, .count = 1 };
+	end = (struct link_fds){ .fd = { pair[1] }, .count = 1 };
 	fds->fd[0] = pair[0];
 	fds->count = 1;
 	if (client_send(other->delivery_fd, &visitor, &end)) {
@@ -148,7 +147,7 @@ static int serve_introduce(const struct brokerd *brokerd, const struct client *c
 		return 0;
 	}
 	close(pair[1]);
-	link_close_descriptors(fds);
+	link_close_fds(fds);
 	return -EAGAIN;
 }
 
@@ -175,7 +174,7 @@ static bool is_for_worker_only(uint32_t type)
 }
 
 static int serve_worker(struct brokerd *brokerd, struct client *client,
-			union broker_message *message, struct link_descriptors *fds)
+			union broker_message *message, struct link_fds *fds)
 {
 	switch (message->header.type) {
 	case UROCE_BROKER_SLOT:
@@ -233,7 +232,7 @@ static bool serve_without_reply(struct brokerd *brokerd, const struct client *cl
 }
 
 bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		   struct link_descriptors *fds)
+		   struct link_fds *fds)
 {
 	uint32_t type = message->header.type;
 	int error;
@@ -253,7 +252,7 @@ bool request_serve(struct brokerd *brokerd, struct client *client, union broker_
 		error = serve_worker(brokerd, client, message, fds);
 	}
 	if (error)
-		link_close_descriptors(fds);
+		link_close_fds(fds);
 	message->header.type = broker_message_reply_type(type);
 	message->header.error = brokerd_reply_error(error);
 	if (!error && (type == UROCE_BROKER_PORT || type == UROCE_BROKER_PORT_LISTEN))

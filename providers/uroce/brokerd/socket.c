@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "brokerd.h"
-#include "link/endpoint.h"
+#include "link/udp/sockaddr.h"
 #include "wire/packet.h"
 
 #ifndef UDP_GRO
@@ -27,7 +27,8 @@ enum {
 static socklen_t make_sockaddr(const struct uroce_broker_endpoint *endpoint, uint16_t port,
 			       union link_sockaddr *name)
 {
-	const struct link_endpoint converted = link_endpoint_of(endpoint->gid, endpoint->scope_id);
+	const struct link_endpoint converted =
+		link_endpoint_from_gid(endpoint->gid, endpoint->scope_id);
 
 	return link_endpoint_to_sockaddr(&converted, port, name);
 }

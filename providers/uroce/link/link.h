@@ -62,12 +62,12 @@ unsigned int link_slot(const struct link *link);
  * Control.  Gets a further slot for this link, when the numbers of its slots are used up.  -ENOSPC
  * if the link has LINK_SLOTS_MAX slots, or none is free.
  */
-int link_further_slot(struct link *link, unsigned int *slot);
+int link_add_slot(struct link *link, unsigned int *slot);
 /* Sets the size to request as SO_RCVBUF from now on, in bytes; the kernel may grant less. */
 void link_set_receive_buffer(struct link *link, uint32_t bytes);
 /*
  * Allows or forbids shared memory, for peers that are opened from now on.  Queue pairs of two
- * processes use it if both allow it: see link_peer_open_own().  Off by default.
+ * processes use it if both allow it: see link_peer_open_exclusive().  Off by default.
  */
 void link_set_shared_memory(struct link *link, bool on);
 /*
@@ -85,11 +85,11 @@ void link_abandon(struct link *link);
  * Handlers for pthread_atfork(3) in the parent, two to be called before fork(2) and one after.
  * They keep other threads out of control functions, so that link_abandon() in the child finds every
  * descriptor; otherwise it may miss descriptors that another thread is just creating.  If a process
- * has several links, link_fork_await_openers() must be called for all of them before
+ * has several links, link_fork_wait_openers() must be called for all of them before
  * link_fork_prepare(), because a thread that opens an address of one link may wait for a reply of
  * another.
  */
-void link_fork_await_openers(struct link *link);
+void link_fork_wait_openers(struct link *link);
 void link_fork_prepare(struct link *link);
 void link_fork_parent(struct link *link);
 
@@ -134,9 +134,9 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
  * LINK_MAX_CONNECTED connected sockets of an address, peers are opened as by link_peer_open().
  */
 #define LINK_MAX_CONNECTED 32
-int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-		       uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
-		       uint16_t *src_port, struct link_peer **peer);
+int link_peer_open_exclusive(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
+			     uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
+			     uint16_t *src_port, struct link_peer **peer);
 void link_peer_close(struct link_peer *peer);
 /* How a peer is reached; fixed when it is opened */
 enum link_transport {
@@ -154,7 +154,7 @@ bool link_peer_is_full(struct link_peer *peer);
  * Returns the IPv4 identification of the first datagram of the next link_send(): 0, unless peer has
  * a connected socket.  It does not change before that call.  Only for the user of the peer.
  */
-uint16_t link_peer_identification(const struct link_peer *peer);
+uint16_t link_peer_ip_id(const struct link_peer *peer);
 /*
  * Returns the path MTU to peer, IP header included, as known to the kernel from the route and from
  * ICMP messages (which may be forged).  Returns 0 if it is unknown, and for shared memory.  Takes a
@@ -180,7 +180,7 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 /*
  * Sends count pieces as one datagram (segment 0) or as a burst of datagrams of segment bytes each,
  * the last one possibly shorter.  Datagrams have DF set, and IPv4 identifications that count up
- * from link_peer_identification() within the call.  Takes one system call, two if the segment size
+ * from link_peer_ip_id() within the call.  Takes one system call, two if the segment size
  * of a connected socket changes, more after an error.  Never blocks: -EAGAIN or -ENOBUFS if the
  * socket buffer or the ring is full (nothing was sent), others as from sendmsg(2).
  */
@@ -188,7 +188,7 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 	      unsigned int segment);
 
 /* Why the broker passed on a datagram */
-enum link_reason {
+enum link_forward_reason {
 	LINK_MISDIRECTED = 1, /* received by another socket than that of its slot */
 	LINK_MAD_OWN,	      /* MAD for this process, by communication id, listener or request */
 	LINK_MAD_ANY,	      /* MAD for the process that knows its connection; sent to all */
@@ -206,12 +206,12 @@ struct link_batch {
 	uint16_t src_port;	/* out: host order */
 	struct link_addr *addr; /* out: local address of the socket; NULL: a group */
 	/*
-	 * Out: from the IP header, after link_addr_want_class(), else 0.  All datagrams of a batch
-	 * have the same values.
+	 * Out: from the IP header, after link_addr_enable_rx_class(), else 0.  All datagrams of a
+	 * batch have the same values.
 	 */
 	uint8_t traffic_class, hop_limit;
 	struct link_ring_reader *ring; /* out: for link_release() */
-	uint16_t reason;	       /* out, only of link_delivery_receive(): enum link_reason */
+	uint16_t reason; /* out, only of link_delivery_receive(): enum link_forward_reason */
 };
 
 /*
@@ -225,20 +225,20 @@ void link_release(const struct link_batch *batch);
  * Returns true if datagrams may come through shared memory, which do not make link_addr_fd()
  * readable.
  */
-bool link_addr_has_memory(const struct link_addr *addr);
+bool link_addr_has_shm(const struct link_addr *addr);
 /*
- * link_addr_await() announces that the calling thread is about to sleep until link_addr_fd() or
- * link_writers_fd() is readable.  It returns true if there is something to receive already.
- * link_addr_awake() must be called after sleeping.  Both are for the receiving thread only.
+ * link_addr_begin_sleep() announces that the calling thread is about to sleep until link_addr_fd()
+ * or link_writers_fd() is readable.  It returns true if there is something to receive already.
+ * link_addr_end_sleep() must be called after sleeping.  Both are for the receiving thread only.
  */
-bool link_addr_await(struct link_addr *addr);
-void link_addr_awake(struct link_addr *addr);
+bool link_addr_begin_sleep(struct link_addr *addr);
+void link_addr_end_sleep(struct link_addr *addr);
 
 /*
  * Makes link_receive() report traffic class and hop limit from now on, at the cost of some
  * nanoseconds.  Datagrams from shared memory have none.
  */
-void link_addr_want_class(struct link_addr *addr);
+void link_addr_enable_rx_class(struct link_addr *addr);
 
 /*
  * Control.  Joins the multicast group gid (IPv4 as ::ffff:a.b.c.d) on an interface (index) and
@@ -259,7 +259,7 @@ int link_group_receive(struct link_group *group, struct link_batch *batch);
  * steering brought it here, but it belongs to another slot or to queue pair 1.  Never blocks; if
  * the socket is full the datagram is lost, as on a network (-EAGAIN).
  */
-int link_pass_on(const struct link_batch *batch, const uint8_t *bytes, size_t length);
+int link_forward(const struct link_batch *batch, const uint8_t *bytes, size_t length);
 
 /*
  * Receives one datagram that the broker has passed on to this link, by the delivery socket.
@@ -267,13 +267,13 @@ int link_pass_on(const struct link_batch *batch, const uint8_t *bytes, size_t le
  */
 int link_delivery_receive(struct link *link, struct link_batch *batch);
 /*
- * link_broker_fd() is readable if link_delivery_receive() or link_tend() must be called.
- * link_tend() returns to a new broker if the old one has ended, which may take some seconds;
- * otherwise it takes one system call.  Any thread that holds no lock may call it.  While it waits
- * it runs the given callback once a millisecond, unless that is NULL, with open_lock held.
+ * link_broker_fd() is readable if link_delivery_receive() or link_maintain_broker() must be called.
+ * link_maintain_broker() returns to a new broker if the old one has ended, which may take some
+ * seconds; otherwise it takes one system call.  Any thread that holds no lock may call it.  While
+ * it waits it runs the given callback once a millisecond, unless that is NULL, with open_lock held.
  */
 int link_broker_fd(const struct link *link);
-void link_tend(struct link *link, void (*wait_callback)(void *arg), void *arg);
+void link_maintain_broker(struct link *link, void (*wait_callback)(void *arg), void *arg);
 /* Returns how many times the link has returned to another broker. */
 unsigned int link_broker_changes(const struct link *link);
 /*
@@ -283,9 +283,9 @@ unsigned int link_broker_changes(const struct link *link);
  */
 bool link_is_unsettled(const struct link *link);
 /*
- * Has link_tend() check that the broker replies and, if not, find another one; at most every two
- * seconds.  For timeouts, which may be caused by a stopped broker that no longer maintains the
- * groups.  Thread-safe, takes no lock.
+ * Has link_maintain_broker() check that the broker replies and, if not, find another one; at most
+ * every two seconds.  For timeouts, which may be caused by a stopped broker that no longer
+ * maintains the groups.  Thread-safe, takes no lock.
  */
 void link_check_broker(struct link *link);
 
@@ -298,11 +298,11 @@ int link_writers_fd(const struct link *link);
 bool link_serve_writers(struct link *link);
 
 /*
- * link_visitors_fd() is readable if a tool may have sent a request. link_next_visitor() stores the
+ * link_tools_fd() is readable if a tool may have sent a request. link_next_tool() stores the
  * next request and returns its connection, which the caller then owns, or -EAGAIN.
  */
-int link_visitors_fd(const struct link *link);
-int link_next_visitor(struct link *link, void *request, size_t room, size_t *bytes);
+int link_tools_fd(const struct link *link);
+int link_next_tool(struct link *link, void *request, size_t room, size_t *bytes);
 
 /*
  * receive_overflow: datagrams that the kernel dropped because a receive buffer was full. forwarded,
@@ -314,8 +314,8 @@ struct link_counters {
 	uint64_t forwarded;
 	uint64_t forward_received;
 	uint64_t forward_lost;
-	uint64_t memory_sent; /* bursts sent and received through shared memory */
-	uint64_t memory_received;
+	uint64_t shm_sent; /* bursts sent and received through shared memory */
+	uint64_t shm_received;
 };
 void link_counters(const struct link *link, struct link_counters *counters);
 

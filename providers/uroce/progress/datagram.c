@@ -57,7 +57,7 @@ static unsigned int open_addresses(struct progress *progress, const struct progr
 			continue;
 		}
 		/* The GRH that is passed to the application contains the traffic class. */
-		link_addr_want_class(addr[opened]);
+		link_addr_enable_rx_class(addr[opened]);
 		opened++;
 	}
 	return opened;

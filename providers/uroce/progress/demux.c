@@ -115,7 +115,7 @@ static struct progress_qp *find_qp(struct rx_ctx *rx, const struct wire_packet *
 		return qp;
 	if (!ours && !rx->forwarded) {
 		/* The link counts it, even if forwarding fails. */
-		link_pass_on(rx->batch, bytes, length);
+		link_forward(rx->batch, bytes, length);
 		if (rx->capture)
 			capture_forwarded(rx, bytes, length);
 		return NULL;
@@ -272,7 +272,7 @@ static void rx_gsi(struct rx_ctx *rx, const struct wire_packet *packet, const ui
 		/*
 		 * It was received while no broker was running, or the kernel cannot steer packets.
 		 */
-		link_pass_on(rx->batch, bytes, length);
+		link_forward(rx->batch, bytes, length);
 	} else if (!progress->gsi || rx->batch->reason < LINK_MAD_OWN) {
 		drop_packet(rx, PROGRESS_COUNT_MAD_UNHEARD, bytes, length);
 	} else if (!has_right_pkey(packet)) {

@@ -11,7 +11,7 @@
 
 #include "gsi_internal.h"
 #include "gsi_service.h"
-#include "link/port.h"
+#include "link/broker/port.h"
 #include "route.h"
 #include "turn.h"
 

@@ -11,7 +11,7 @@
 
 #include "broker/names.h"
 #include "gsi_internal.h"
-#include "link/memory_file.h"
+#include "link/shm/memfd.h"
 #include <rdma/uroce-abi.h>
 
 #define FILE_BYTES (UROCE_ABI_LAST_MESSAGES * sizeof(struct uroce_abi_last_message))
@@ -21,10 +21,10 @@ _Static_assert(sizeof(struct uroce_abi_last_message) == 304, "padding in the hos
 
 void gsi_last_open(struct gsi_last *last)
 {
-	last->fd = memory_file_make("uroce-last", FILE_BYTES);
+	last->fd = memfd_make("uroce-last", FILE_BYTES);
 	if (last->fd < 0)
 		return;
-	last->entry = memory_file_map(last->fd, FILE_BYTES, 0);
+	last->entry = memfd_map(last->fd, FILE_BYTES, 0);
 	if (!last->entry) {
 		close(last->fd);
 		last->fd = -1;

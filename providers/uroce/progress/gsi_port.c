@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gsi_internal.h"
-#include "link/port.h"
+#include "link/broker/port.h"
 
 int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address *address,
 		  uint16_t *port, unsigned int flags, struct gsi_port **bound)

@@ -94,7 +94,7 @@ static bool handle_events(struct progress *progress, const struct epoll_event *e
 			break;
 		case SOURCE_BROKER:
 			run_deliveries(progress);
-			link_tend(progress->link, run_cycle_if_free, progress);
+			link_maintain_broker(progress->link, run_cycle_if_free, progress);
 			if (link_broker_changes(progress->link) != progress->broker_changes) {
 				progress->broker_changes = link_broker_changes(progress->link);
 				atomic_store(&progress->gsi_wakeup.pending, true);
@@ -187,7 +187,7 @@ static bool request_memory_wakeups(struct progress *progress)
 
 	pthread_mutex_lock(&progress->wakeup.lock);
 	for (unsigned int i = 0; i < progress->address_count; i++)
-		readable |= link_addr_await(progress->address[i].addr);
+		readable |= link_addr_begin_sleep(progress->address[i].addr);
 	pthread_mutex_unlock(&progress->wakeup.lock);
 	return readable;
 }
@@ -196,7 +196,7 @@ static void cancel_memory_wakeups(struct progress *progress)
 {
 	pthread_mutex_lock(&progress->wakeup.lock);
 	for (unsigned int i = 0; i < progress->address_count; i++)
-		link_addr_awake(progress->address[i].addr);
+		link_addr_end_sleep(progress->address[i].addr);
 	pthread_mutex_unlock(&progress->wakeup.lock);
 }
 

@@ -75,7 +75,7 @@ void progress_fork_prepare(void)
 	gsi_fork_prepare();
 	/* Wait for all openers first: one may wait for the reply of another worker's link. */
 	for (unsigned int i = 0; (worker = next_worker(&i));)
-		link_fork_await_openers(worker->link);
+		link_fork_wait_openers(worker->link);
 	for (unsigned int i = 0; (worker = next_worker(&i));)
 		link_fork_prepare(worker->link);
 }
@@ -183,7 +183,7 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	HELGRIND_IS_ATOMIC(qp->next_scheduled);
 	qp->worker = progress;
 	while ((result = table_add(&progress->table, qp)) == -ENOSPC) {
-		result = link_further_slot(progress->link, &slot);
+		result = link_add_slot(progress->link, &slot);
 		if (result)
 			return result;
 		table_add_slot(&progress->table, slot);
@@ -267,8 +267,8 @@ void progress_worker_counters(struct progress *worker, uint64_t counters[PROGRES
 	counters[PROGRESS_COUNT_FORWARDED] = link.forwarded;
 	counters[PROGRESS_COUNT_FORWARD_RECEIVED] = link.forward_received;
 	counters[PROGRESS_COUNT_FORWARD_LOST] = link.forward_lost;
-	counters[PROGRESS_COUNT_MEMORY_SENT] = link.memory_sent;
-	counters[PROGRESS_COUNT_MEMORY_RECEIVED] = link.memory_received;
+	counters[PROGRESS_COUNT_MEMORY_SENT] = link.shm_sent;
+	counters[PROGRESS_COUNT_MEMORY_RECEIVED] = link.shm_received;
 }
 
 void progress_counters(uint64_t counters[PROGRESS_COUNTER_COUNT])

@@ -135,8 +135,8 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 
 	if (result)
 		return result;
-	result = own ? link_peer_open_own(*addr, route->dgid, scope_id, route->traffic_class,
-					  hop_limit, route->dest_qpn, &port, &peer)
+	result = own ? link_peer_open_exclusive(*addr, route->dgid, scope_id, route->traffic_class,
+						hop_limit, route->dest_qpn, &port, &peer)
 		     : link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
 				      &port, &peer);
 	if (result) {
@@ -194,7 +194,7 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 			 strerror(-result));
 		return result;
 	}
-	link_addr_want_class(addr);
+	link_addr_enable_rx_class(addr);
 	fill_path(cnp, route->sgid, route->dgid, port, peer);
 	return 0;
 }

@@ -60,7 +60,7 @@ int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t 
 		.count = count,
 		.bytes = total_bytes(pieces, count),
 		.segment = segment,
-		.identification = link_peer_identification(peer),
+		.identification = link_peer_ip_id(peer),
 		.outbound = true,
 		.qpn = qpn,
 		.comment = tx_comments[kind],

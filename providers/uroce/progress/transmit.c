@@ -166,7 +166,7 @@ static inline enum eng_tx build_burst(struct progress_qp *qp, struct tx_buffer *
 				      struct eng_tx_ctx *ctx)
 {
 	/* A connected QP has one peer; a datagram QP sends to that of the address handle. */
-	tx->burst.identification = qp->peer ? link_peer_identification(qp->peer) : 0;
+	tx->burst.identification = qp->peer ? link_peer_ip_id(qp->peer) : 0;
 	ctx->full = ring_is_full(qp);
 	return eng_transmit(qp->engine, &tx->burst, ctx);
 }

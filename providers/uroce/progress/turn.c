@@ -160,7 +160,7 @@ static __attribute__((noinline)) void receive_from_readable(struct turn *turn)
 		receive_from(turn, readable[i], NULL);
 	/* Shared memory has no descriptor, and is checked without a system call. */
 	for (unsigned int i = 0; i < progress->address_count; i++)
-		if (link_addr_has_memory(progress->address[i].addr))
+		if (link_addr_has_shm(progress->address[i].addr))
 			receive_from(turn, progress->address[i].addr, NULL);
 }
 

@@ -13,7 +13,7 @@
 #include "capture/config.h"
 #include "capture/file.h"
 #include "link/link.h"
-#include "link/passing.h"
+#include "link/scm_rights.h"
 
 enum {
 	/* Maximum time in which a process ends its capture, even if its file blocks. */
@@ -32,7 +32,7 @@ struct search {
 	uint32_t slot; /* slot of the process's first worker */
 };
 
-/* Callback of link_guest_each(); returns true for the wanted process. */
+/* Callback of link_guest_for_each(); returns true for the wanted process. */
 static bool match_process(void *arg, uint32_t slot)
 {
 	struct search *search = arg;
@@ -58,7 +58,7 @@ static int connect_process(unsigned long pid)
 		print_message("no uroce process of yours has this number");
 		return -1;
 	}
-	found = link_guest_each(&search.broker, match_process, &search);
+	found = link_guest_for_each(&search.broker, match_process, &search);
 	if (found)
 		fd = snapshot_request(&search.broker, search.slot, UROCE_ABI_CAPTURE_REQUEST);
 	link_guest_close(&search.broker);

@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "link/passing.h"
+#include "link/scm_rights.h"
 
 #define REPLY_TIMEOUT_SECONDS 2
 
@@ -20,7 +20,7 @@ int snapshot_request(struct link_guest *broker, uint32_t slot, enum uroce_abi_me
 	const struct uroce_abi_header request = { .message = message,
 						  .version = UROCE_ABI_VERSION };
 	struct timeval timeout = { .tv_sec = REPLY_TIMEOUT_SECONDS };
-	int result, fd = link_guest_visit(broker, slot);
+	int result, fd = link_guest_connect(broker, slot);
 
 	if (fd < 0)
 		return fd;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "link/guest.h"
+#include "link/broker/guest.h"
 #include <rdma/uroce-abi.h>
 
 struct snapshot {

@@ -105,7 +105,7 @@ struct view {
 	bool failed;	    /* a process or the broker did not reply */
 };
 
-/* Callback of link_guest_each(); returns false to continue. */
+/* Callback of link_guest_for_each(); returns false to continue. */
 static bool show_process(void *arg, uint32_t slot)
 {
 	struct view *view = arg;
@@ -144,7 +144,7 @@ static void show_processes(struct view *view)
 	if (view->options->json)
 		putchar('[');
 	if (!result) {
-		link_guest_each(&view->broker, show_process, view);
+		link_guest_for_each(&view->broker, show_process, view);
 		link_guest_close(&view->broker);
 	} else if (result != -ENOENT) {
 		fprintf(stderr, "uroce-stat: uroce-broker does not answer: %s\n",

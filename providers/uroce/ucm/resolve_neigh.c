@@ -36,7 +36,7 @@ bool ucm_neigh_is_unresolved(const struct ucm_path *path, const struct ucm_addre
 {
 	return !ucm_address_is_multicast(destination) &&
 	       neighbour_find(path->sgid, path->dgid, get_scope_id(path), next_hop) &&
-	       !neighbour_is_known(next_hop);
+	       !neighbour_is_resolved(next_hop);
 }
 
 /* Successive entries often have the same next hop. */
@@ -51,11 +51,11 @@ static void query_neighbours(struct ucm_neigh_wait *list)
 			wait->resolved = previous->resolved;
 			continue;
 		}
-		wait->resolved = neighbour_is_known(&wait->next_hop);
+		wait->resolved = neighbour_is_resolved(&wait->next_hop);
 		if (wait->resolved || (wait->queried && now - wait->queried < QUERY_NS))
 			continue;
 		wait->queried = now;
-		neighbour_ask(wait->path.sgid, wait->path.dgid, get_scope_id(&wait->path));
+		neighbour_probe(wait->path.sgid, wait->path.dgid, get_scope_id(&wait->path));
 	}
 }
 

@@ -7,7 +7,7 @@
 #define UROCE_UCM_RESOLVE_NEIGH_H
 
 #include "ucm/addr/address.h"
-#include "link/neighbour.h"
+#include "link/netlink/neighbour.h"
 
 /* Path of packets to a destination, as far as this host knows it. */
 struct ucm_path {

@@ -22,7 +22,7 @@
 #include "complain.h"
 #include "engine/engine.h"
 #include "engine/qp_state.h"
-#include "link/netdev.h"
+#include "link/netlink/netdev.h"
 #include "progress/progress.h"
 #include "settings.h"
 #include "import.h"

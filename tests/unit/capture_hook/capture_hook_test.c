@@ -41,7 +41,7 @@ int link_send(struct link_peer *to, const struct iovec *pieces, unsigned int cou
 	return to->result;
 }
 
-uint16_t link_peer_identification(const struct link_peer *to)
+uint16_t link_peer_ip_id(const struct link_peer *to)
 {
 	(void)to;
 	return 7;

@@ -135,7 +135,7 @@ bool serve(struct link *link)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 
-	link_tend(link, NULL, NULL);
+	link_maintain_broker(link, NULL, NULL);
 	while (link_delivery_receive(link, &batch) == 0)
 		;
 	return link_serve_writers(link);
@@ -263,7 +263,7 @@ static void take_batch(const struct link_batch *batch, bool forwarded)
 		if (slot == link_slot(self.link))
 			report_datagram(batch, bytes, length, forwarded);
 		else
-			link_pass_on(batch, bytes, length);
+			link_forward(batch, bytes, length);
 	}
 }
 
@@ -289,8 +289,8 @@ static int get_peer(const struct child_order *order)
 
 	if (self.peer)
 		return 0;
-	return link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, order->qpn, &port,
-				  &self.peer);
+	return link_peer_open_exclusive(addr, link_addr_gid(addr), 0, 0, 64, order->qpn, &port,
+					&self.peer);
 }
 
 static void send_and_report(const struct child_order *order)
@@ -384,19 +384,19 @@ static void run(void)
 		for (i = 0; i < self.addrs; i++) {
 			fds[3 + i] = (struct pollfd){ .fd = link_addr_fd(self.addr[i]),
 						      .events = POLLIN };
-			if (link_addr_await(self.addr[i]))
+			if (link_addr_begin_sleep(self.addr[i]))
 				timeout = 0;
 		}
 		poll(fds, 3 + self.addrs, timeout);
 		for (i = 0; i < self.addrs; i++)
-			link_addr_awake(self.addr[i]);
+			link_addr_end_sleep(self.addr[i]);
 		for (i = 0; i < self.addrs; i++)
 			receive_all(self.addr[i]);
 		if (fds[1].revents)
 			while (link_delivery_receive(self.link, &batch) == 0)
 				take_batch(&batch, true);
 		if (fds[1].revents)
-			link_tend(self.link, NULL, NULL);
+			link_maintain_broker(self.link, NULL, NULL);
 		if (fds[2].revents)
 			link_serve_writers(self.link);
 		if (fds[0].revents)

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "link/netdev.h"
+#include "link/netlink/netdev.h"
 
 /* Make urA and urB, both down; skips the test without the ip program or a namespace. */
 void create_veth(void);

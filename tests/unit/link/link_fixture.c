@@ -85,8 +85,8 @@ struct link_peer *shm_open_own(struct link_fixture *fixture, uint32_t qpn)
 	struct link_peer *peer;
 	uint16_t port = SHM_PORT;
 
-	assert_int_equal(link_peer_open_own(fixture->addr, link_addr_gid(fixture->addr), 0, 0, 64,
-					    qpn, &port, &peer),
+	assert_int_equal(link_peer_open_exclusive(fixture->addr, link_addr_gid(fixture->addr), 0, 0,
+						  64, qpn, &port, &peer),
 			 0);
 	assert_int_equal(port, SHM_PORT);
 	return peer;

@@ -8,7 +8,7 @@
 
 #include "link_child.h"
 
-#include "link/shm.h"
+#include "link/shm/shm.h"
 
 enum { SHM_PORT = 0xc345 }; /* the test's process sends from it */
 

@@ -15,7 +15,7 @@
 
 #include "rand.h"
 #include "link/link.h"
-#include "link/ring.h"
+#include "link/shm/ring.h"
 
 enum {
 	ROOM = UROCE_ABI_RING_BYTES,

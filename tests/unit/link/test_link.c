@@ -199,7 +199,7 @@ static void test_abandon(void **state)
 	pid_t child;
 
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
-	link_fork_await_openers(fixture->link);
+	link_fork_wait_openers(fixture->link);
 	link_fork_prepare(fixture->link);
 	child = fork();
 	if (child)

@@ -69,8 +69,8 @@ static struct link_peer *open_own(struct link_addr *addr, uint16_t *port)
 {
 	struct link_peer *peer;
 
-	assert_return_code(link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, 0, port, &peer),
-			   0);
+	assert_return_code(
+		link_peer_open_exclusive(addr, link_addr_gid(addr), 0, 0, 64, 0, port, &peer), 0);
 	return peer;
 }
 
@@ -273,14 +273,14 @@ static void test_connected_sockets_are_bounded(void **state)
 	for (unsigned int i = 0; i < COUNT; i++) {
 		peers[i] = open_own(fixture->addr, &port);
 		assert_int_equal(port, 0xc600);
-		assert_int_equal(link_peer_identification(peers[i]) != 0, i < LINK_MAX_CONNECTED);
+		assert_int_equal(link_peer_ip_id(peers[i]) != 0, i < LINK_MAX_CONNECTED);
 	}
 	assert_ptr_not_equal(peers[COUNT - 2], peers[COUNT - 1]);
 	for (unsigned int i = 0; i < COUNT; i++)
 		link_peer_close(peers[i]);
 	/* All closed: there is room again. */
 	peers[0] = open_own(fixture->addr, &port);
-	assert_true(link_peer_identification(peers[0]) != 0);
+	assert_true(link_peer_ip_id(peers[0]) != 0);
 	link_peer_close(peers[0]);
 }
 
@@ -360,7 +360,7 @@ static void check_identifications(struct link_peer *peer, int sock, unsigned int
 	static uint8_t bytes[40 * LINK_MAX_SEGMENTS];
 	struct iovec piece = { bytes, 40 * count };
 	struct iphdr header;
-	uint16_t first = link_peer_identification(peer);
+	uint16_t first = link_peer_ip_id(peer);
 	unsigned int i;
 
 	assert_int_equal(link_send(peer, &piece, 1, 40), 0);
@@ -377,7 +377,7 @@ static void check_single(struct link_peer *peer, int sock, unsigned int length)
 {
 	uint8_t bytes[128] = { 0 };
 	struct iovec piece = { bytes, length };
-	uint16_t first = link_peer_identification(peer);
+	uint16_t first = link_peer_ip_id(peer);
 	struct iphdr header;
 
 	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
@@ -424,8 +424,8 @@ static void test_identifications_on_the_wire(void **state)
 		check_single(own, sock, 80);
 		check_identifications(own, sock, 2);
 	}
-	assert_int_equal(link_peer_identification(plain), 0);
-	assert_true(link_peer_identification(own) >= 256 + 9);
+	assert_int_equal(link_peer_ip_id(plain), 0);
+	assert_true(link_peer_ip_id(own) >= 256 + 9);
 	close(sock);
 	link_peer_close(own);
 	link_peer_close(plain);

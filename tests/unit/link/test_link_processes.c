@@ -148,11 +148,11 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 
 	/* From this process: to a process, and to none; the largest that there can be. */
 	put_datagram(large, sizeof(large), b.slot << LINK_SLOT_SHIFT | 100, 99);
-	assert_int_equal(link_pass_on(&batch, large, sizeof(large)), 0);
+	assert_int_equal(link_forward(&batch, large, sizeof(large)), 0);
 	child_expect_datagram(&b, fixture->link, b.slot << LINK_SLOT_SHIFT | 100, 99);
 	put_datagram(large, 40, 60 << LINK_SLOT_SHIFT, 99);
-	assert_int_equal(link_pass_on(&batch, large, 40), 0);
-	assert_int_equal(link_pass_on(&batch, large, 0), -EINVAL);
+	assert_int_equal(link_forward(&batch, large, 40), 0);
+	assert_int_equal(link_forward(&batch, large, 0), -EINVAL);
 	link_counters(fixture->link, &counters);
 	assert_int_equal(counters.forwarded, 2);
 	child_stop(&a);
@@ -172,10 +172,10 @@ static void test_full_delivery_queue(void **state)
 	kill(stopped.pid, SIGSTOP);
 	put_datagram(bytes, sizeof(bytes), stopped.slot << LINK_SLOT_SHIFT, 1);
 	for (unsigned int i = 0; i < 100000; i++)
-		while (link_pass_on(&batch, bytes, sizeof(bytes)) == -EAGAIN)
+		while (link_forward(&batch, bytes, sizeof(bytes)) == -EAGAIN)
 			sched_yield();
 	put_datagram(bytes, sizeof(bytes), other.slot << LINK_SLOT_SHIFT, 2);
-	while (link_pass_on(&batch, bytes, sizeof(bytes)) == -EAGAIN)
+	while (link_forward(&batch, bytes, sizeof(bytes)) == -EAGAIN)
 		sched_yield();
 	child_expect_datagram(&other, fixture->link, other.slot << LINK_SLOT_SHIFT, 2);
 	child_kill(&stopped);

@@ -47,13 +47,13 @@ static void test_both_want_it(void **state)
 	struct link_peer *peer = shm_open_memory(fixture);
 	struct link_batch batch;
 
-	assert_int_equal(link_peer_identification(peer), 0);
+	assert_int_equal(link_peer_ip_id(peer), 0);
 	for (uint32_t tag = 0; tag < 5; tag++)
 		assert_int_equal(shm_send(fixture, peer, tag, 40 + 1000 * tag), 0);
 	for (uint32_t tag = 0; tag < 5; tag++)
 		shm_expect(fixture, tag, true);
-	assert_int_equal(counters_of(fixture).memory_sent, 5);
-	assert_int_equal(counters_of(fixture).memory_received, 0);
+	assert_int_equal(counters_of(fixture).shm_sent, 5);
+	assert_int_equal(counters_of(fixture).shm_received, 0);
 	assert_true(link_peer_has_room(peer, fixture->child.slot, UINT32_MAX));
 
 	let_send(fixture, 100, 3, 500, 0);
@@ -65,8 +65,8 @@ static void test_both_want_it(void **state)
 		link_release(&batch);
 	}
 	assert_int_equal(shm_receive_any(fixture, &batch), -EAGAIN);
-	assert_int_equal(counters_of(fixture).memory_received, 3);
-	assert_int_equal(counters_of(fixture).memory_sent, 5);
+	assert_int_equal(counters_of(fixture).shm_received, 3);
+	assert_int_equal(counters_of(fixture).shm_sent, 5);
 	link_peer_close(peer);
 }
 
@@ -103,8 +103,8 @@ static void test_one_does_not_want_it(void **state)
 	assert_int_equal(shm_send(fixture, peer, 4, 40), 0);
 	shm_expect(fixture, 4, false);
 	link_peer_close(peer);
-	assert_int_equal(counters_of(fixture).memory_sent, 0);
-	assert_int_equal(counters_of(fixture).memory_received, 0);
+	assert_int_equal(counters_of(fixture).shm_sent, 0);
+	assert_int_equal(counters_of(fixture).shm_received, 0);
 }
 
 /*
@@ -214,12 +214,12 @@ static void test_doorbell(void **state)
 		bool asleep = i % 2;
 
 		if (asleep)
-			assert_false(link_addr_await(fixture->addr));
+			assert_false(link_addr_begin_sleep(fixture->addr));
 		shm_obey(fixture, &order, NULL, CHILD_TIMEOUT_MS);
 		assert_int_equal(take_doorbells(fixture), asleep);
 		/* A reader that is about to sleep learns that there is something. */
-		assert_true(link_addr_await(fixture->addr));
-		link_addr_awake(fixture->addr);
+		assert_true(link_addr_begin_sleep(fixture->addr));
+		link_addr_end_sleep(fixture->addr);
 		shm_drain(fixture, 3);
 	}
 }
@@ -235,7 +235,7 @@ static void test_first_doorbell(void **state)
 	struct child_report report;
 	bool reported = false, rung = false;
 
-	assert_false(link_addr_await(fixture->addr));
+	assert_false(link_addr_begin_sleep(fixture->addr));
 	child_order(&fixture->child, &order);
 	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && !reported; i++) {
 		rung |= serve(fixture->link);
@@ -243,7 +243,7 @@ static void test_first_doorbell(void **state)
 	}
 	assert_true(reported);
 	assert_true(rung || take_doorbells(fixture));
-	link_addr_awake(fixture->addr);
+	link_addr_end_sleep(fixture->addr);
 	shm_drain(fixture, 1);
 }
 
@@ -258,9 +258,9 @@ static void test_doorbell_wakes(void **state)
 	shm_let_child_share(fixture);
 	for (unsigned int i = 0; i < 200; i++) {
 		child_order(&fixture->child, &order);
-		if (!link_addr_await(fixture->addr))
+		if (!link_addr_begin_sleep(fixture->addr))
 			assert_int_equal(poll(&wait, 1, CHILD_TIMEOUT_MS), 1);
-		link_addr_awake(fixture->addr);
+		link_addr_end_sleep(fixture->addr);
 		serve(fixture->link);
 		shm_drain(fixture, 1);
 		assert_true(child_report(&fixture->child, NULL, CHILD_TIMEOUT_MS, &report));
@@ -296,7 +296,7 @@ static void test_full_ring(void **state)
 		assert_int_equal(result, 0);
 		shm_expect(fixture, tag++, true);
 	}
-	assert_int_equal(counters_of(fixture).memory_sent, tag);
+	assert_int_equal(counters_of(fixture).shm_sent, tag);
 	link_peer_close(peer);
 }
 
@@ -309,12 +309,12 @@ static void test_many_peers(void **state)
 
 	for (unsigned int i = 0; i < COUNT; i++) {
 		peers[i] = shm_open_memory(fixture);
-		assert_int_equal(link_peer_identification(peers[i]), 0);
+		assert_int_equal(link_peer_ip_id(peers[i]), 0);
 		assert_int_equal(shm_send(fixture, peers[i], i, 100), 0);
 	}
 	for (unsigned int i = 0; i < COUNT; i++)
 		shm_expect(fixture, i, true);
-	assert_int_equal(counters_of(fixture).memory_sent, COUNT);
+	assert_int_equal(counters_of(fixture).shm_sent, COUNT);
 	for (unsigned int i = 0; i < COUNT; i++)
 		link_peer_close(peers[i]);
 }

@@ -169,9 +169,9 @@ static void run_child(struct link_fixture *fixture, struct link_peer *peer)
 		_exit(11);
 	if (shm_send(fixture, peer, 1, BYTES) != -EOWNERDEAD)
 		_exit(12);
-	if (shm_receive(fixture, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
+	if (shm_receive(fixture, &batch) != -EOWNERDEAD || link_addr_begin_sleep(fixture->addr))
 		_exit(15);
-	link_addr_awake(fixture->addr);
+	link_addr_end_sleep(fixture->addr);
 	use_place(head, UROCE_ABI_REGION_HEAD_BYTES);
 	use_place(ring, UROCE_ABI_RING_STRIDE);
 	use_place(region, 1 << 20);
@@ -197,7 +197,7 @@ static void test_fork(void **state)
 	shm_let_child_share(fixture);
 	assert_non_null(fixture->addr->region);
 	assert_int_equal(count_regions(), 2);
-	link_fork_await_openers(fixture->link);
+	link_fork_wait_openers(fixture->link);
 	link_fork_prepare(fixture->link);
 	child = fork();
 	if (child == 0)

@@ -79,11 +79,11 @@ static void test_doorbell_while_an_address_is_opened(void **state)
 
 		serve(fixture->link);
 		if (asleep)
-			assert_false(link_addr_await(fixture->addr));
+			assert_false(link_addr_begin_sleep(fixture->addr));
 		let_send(fixture, 1, 1);
 		assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
 		assert_int_equal(take_doorbell(fixture), asleep);
-		link_addr_awake(fixture->addr);
+		link_addr_end_sleep(fixture->addr);
 		shm_drain(fixture, 1);
 		link_addr_close(addr);
 	}

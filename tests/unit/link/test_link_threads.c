@@ -34,7 +34,7 @@ static void *serve_control(void *arg)
 	(void)arg;
 	while (!stop) {
 		poll(wait, 2, 10);
-		link_tend(shared, NULL, NULL);
+		link_maintain_broker(shared, NULL, NULL);
 		while (link_delivery_receive(shared, &batch) == 0)
 			forwards++;
 		link_serve_writers(shared);

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "link/passing.h"
+#include "link/scm_rights.h"
 
 static struct link *liar;
 
@@ -91,7 +91,7 @@ static void *lie(void *arg)
 		}
 		if (epoll_wait(liar->writers.epoll_fd, &event, 1, 0) != 1)
 			continue;
-		fd = ((const struct link_visit *)event.data.ptr)->fd;
+		fd = ((const struct link_client_conn *)event.data.ptr)->fd;
 		if (recv(fd, &request, sizeof(request), MSG_DONTWAIT) != sizeof(request)) {
 			/* The end of an earlier visit, which is closed with the link. */
 			epoll_ctl(liar->writers.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
@@ -111,7 +111,7 @@ static struct link_peer *open_to_liar(struct link_fixture *fixture, struct answe
 	pthread_t thread;
 
 	/* A process that was refused before asks again at once. */
-	fixture->addr->ask_again[link_slot(liar)] = 0;
+	fixture->addr->next_request_ms[link_slot(liar)] = 0;
 	atomic_store(&is_over, false);
 	assert_int_equal(pthread_create(&thread, NULL, lie, answer), 0);
 	peer = shm_open_own(fixture, link_slot(liar) << LINK_SLOT_SHIFT | 5);
@@ -230,7 +230,7 @@ static int64_t open_with_nobody_there(void *arg)
 	struct link_peer *peer;
 	int64_t begin = now_ms(), took;
 
-	fixture->addr->ask_again[99] = 0;
+	fixture->addr->next_request_ms[99] = 0;
 	peer = shm_open_own(fixture, 99 << LINK_SLOT_SHIFT | 5);
 	took = now_ms() - begin;
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "link/neighbour.h"
+#include "link/netlink/neighbour.h"
 #include "veth.h"
 
 #define NEVER 1000
@@ -115,7 +115,7 @@ static unsigned int meet(const uint8_t *there, bool found)
 	struct timespec before, after;
 
 	clock_gettime(CLOCK_MONOTONIC, &before);
-	assert_int_equal(neighbour_meet(own, there, 0), found);
+	assert_int_equal(neighbour_wait_resolved(own, there, 0), found);
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	return (unsigned int)((after.tv_sec - before.tv_sec) * 1000 +
 			      (after.tv_nsec - before.tv_nsec) / 1000000);

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "link/netdev.h"
+#include "link/netlink/netdev.h"
 #include "veth.h"
 
 static const uint8_t address4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1 };

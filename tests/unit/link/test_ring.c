@@ -178,7 +178,7 @@ static void check_positions(const struct ring_fixture *fixture)
 	assert_int_equal(fixture->shared->read % UNIT, 0);
 	assert_memory_equal(fixture->shared->reserved1, zeros, sizeof(fixture->shared->reserved1));
 	assert_memory_equal(fixture->shared->reserved2, zeros, sizeof(fixture->shared->reserved2));
-	assert_int_equal(link_ring_has_more(&fixture->reader), model.count > 0);
+	assert_int_equal(link_ring_has_frame(&fixture->reader), model.count > 0);
 }
 
 /* Either side may reopen the ring: it continues, and unreleased frames are returned again. */
@@ -300,7 +300,7 @@ static void *read_frames(void *arg)
 			return "other bytes";
 		link_ring_release(&fixture->reader);
 	}
-	return link_ring_has_more(&fixture->reader) ? "more than was written" : NULL;
+	return link_ring_has_frame(&fixture->reader) ? "more than was written" : NULL;
 }
 
 static void test_two_threads(void **state)

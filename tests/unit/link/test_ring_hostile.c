@@ -59,7 +59,7 @@ static void test_hostile_writer_positions(void **state)
 		for (unsigned int n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++) {
 			assert_int_equal(read_hostile(fixture, read, wrong[n], 8),
 					 LINK_RING_BROKEN);
-			assert_false(link_ring_has_more(&fixture->reader));
+			assert_false(link_ring_has_frame(&fixture->reader));
 		}
 		assert_int_equal(read_hostile(fixture, read, read, 8), LINK_RING_EMPTY);
 		assert_int_equal(read_hostile(fixture, read, read + 64, 8), LINK_RING_OK);
@@ -124,7 +124,7 @@ static void test_writer_turns_back(void **state)
 		link_ring_release(&fixture->reader);
 	}
 	fixture->shared->written = 64;
-	assert_false(link_ring_has_more(&fixture->reader));
+	assert_false(link_ring_has_frame(&fixture->reader));
 	/* A frame that was complete may still be read. */
 	assert_int_equal(next_of(fixture), LINK_RING_OK);
 	link_ring_release(&fixture->reader);
@@ -216,22 +216,22 @@ static void test_giving_up(void **state)
 	assert_int_equal(write_all(fixture, 1000), LINK_RING_FULL);
 	while (next_of(fixture) == LINK_RING_OK)
 		link_ring_release(&fixture->reader);
-	assert_false(link_ring_is_given_up(&fixture->writer));
+	assert_false(link_ring_is_broken(&fixture->writer));
 	assert_true(link_ring_has_room(&fixture->writer, 2 * LINK_MAX_BYTES));
 	fixture->shared->written++;
 	assert_int_equal(next_of(fixture), LINK_RING_BROKEN);
-	assert_false(link_ring_is_given_up(&fixture->writer));
-	link_ring_give_up(&fixture->reader);
-	assert_true(link_ring_is_given_up(&fixture->writer));
-	assert_false(link_ring_has_more(&fixture->reader));
+	assert_false(link_ring_is_broken(&fixture->writer));
+	link_ring_set_broken(&fixture->reader);
+	assert_true(link_ring_is_broken(&fixture->writer));
+	assert_false(link_ring_has_frame(&fixture->reader));
 	assert_int_equal(write_all(fixture, 1000), LINK_RING_BROKEN);
 	written = fixture->shared->written;
 	assert_int_equal(write_all(fixture, 1000), LINK_RING_BROKEN);
 	assert_int_equal(fixture->shared->written, written);
 
-	link_ring_renew(&fixture->reader);
+	link_ring_reset(&fixture->reader);
 	link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
-	assert_false(link_ring_is_given_up(&fixture->writer));
+	assert_false(link_ring_is_broken(&fixture->writer));
 	assert_int_equal(write_all(fixture, 1000), LINK_RING_FULL);
 	assert_int_equal(next_of(fixture), LINK_RING_OK);
 }

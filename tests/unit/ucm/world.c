@@ -8,7 +8,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
-#include "link/neighbour.h"
+#include "link/netlink/neighbour.h"
 #include "progress/gsi.h"
 #include "ucm/addr/devices.h"
 #include "ucm/ucm_core.h"
@@ -198,13 +198,13 @@ bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t int
 	return false;
 }
 
-bool neighbour_is_known(const struct neighbour *neighbour)
+bool neighbour_is_resolved(const struct neighbour *neighbour)
 {
 	(void)neighbour;
 	return true;
 }
 
-void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface)
+void neighbour_probe(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface)
 {
 	(void)sgid;
 	(void)dgid;

@@ -28,7 +28,7 @@
 
 #include "link_child.h"
 #include "progress/datagram.h"
-#include "link/guest.h"
+#include "link/broker/guest.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
 #include "verbs/device/stat.h"
@@ -150,7 +150,7 @@ static void while_uroce_stat_looks(void **state)
 	(void)state;
 	uroce_stat_get(progress);
 	assert_int_equal(link_guest_open(&broker), 0);
-	fd = link_guest_visit(&broker, link_slot(progress_link(progress)));
+	fd = link_guest_connect(&broker, link_slot(progress_link(progress)));
 	assert_return_code(fd, -fd);
 	atomic_store(&hold_recv, true);
 	assert_return_code(send(fd, &question, sizeof(question), 0), errno);

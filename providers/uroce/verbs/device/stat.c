@@ -8,7 +8,7 @@
 
 #include <rdma/uroce-abi.h>
 
-#include "link/passing.h"
+#include "link/scm_rights.h"
 #include "verbs/uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,7 +34,7 @@ static void serve_client(void *arg)
 	struct uroce_abi_header request;
 	uint64_t bytes;
 	size_t length;
-	int client = link_next_visitor(arg, &request, sizeof(request), &length), file;
+	int client = link_next_tool(arg, &request, sizeof(request), &length), file;
 
 	if (client < 0)
 		return;
@@ -63,7 +63,7 @@ void uroce_stat_get(struct progress *progress)
 	if (stat_users++ > 0)
 		goto unlock;
 	served_progress = progress;
-	error = progress_watch(progress, link_visitors_fd(link), serve_client, link);
+	error = progress_watch(progress, link_tools_fd(link), serve_client, link);
 	watching = !error;
 	if (error)
 		uroce_complain("uroce-stat cannot show this process: %s", strerror(-error));
@@ -75,7 +75,7 @@ void uroce_stat_put(struct progress *progress)
 {
 	pthread_mutex_lock(&stat_lock);
 	if (--stat_users == 0 && watching) {
-		progress_unwatch(progress, link_visitors_fd(progress_link(progress)));
+		progress_unwatch(progress, link_tools_fd(progress_link(progress)));
 		watching = false;
 		stat_capture_end(progress);
 	}

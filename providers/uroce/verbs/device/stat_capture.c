@@ -11,7 +11,7 @@
 #include <rdma/uroce-abi.h>
 
 #include "capture/capture.h"
-#include "link/passing.h"
+#include "link/scm_rights.h"
 #include "progress/aside.h"
 #include "verbs/complain.h"
 

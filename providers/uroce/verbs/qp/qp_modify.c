@@ -10,7 +10,7 @@
 
 #include "ah.h"
 #include "engine/base/aeth.h"
-#include "link/neighbour.h"
+#include "link/netlink/neighbour.h"
 #include "path_mtu.h"
 #include "qp.h"
 #include "ud.h"
@@ -199,7 +199,7 @@ static void set_engine_attr(struct uroce_qp *qp, const struct eng_path *path)
  */
 static void resolve_next_hop(const struct uroce_qp *qp, const struct progress_route *route)
 {
-	if (!neighbour_meet(route->sgid, route->dgid, progress_route_scope(route)))
+	if (!neighbour_wait_resolved(route->sgid, route->dgid, progress_route_scope(route)))
 		uroce_debug("queue pair %u: cannot resolve the next hop to its peer",
 			    qp->progress.qpn);
 }

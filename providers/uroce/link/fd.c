@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link_priv.h"
+
+/*
+ * Enough for some addresses and their transmit sockets.  Programs that use select(2) need numbers
+ * below 1024.
+ */
+#define FD_LIMIT_STEP 512
+
+int link_set_option(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+int link_raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
+	if (limit.rlim_cur >= limit.rlim_max)
+		return -EMFILE;
+	if (limit.rlim_max - limit.rlim_cur > FD_LIMIT_STEP)
+		limit.rlim_cur += FD_LIMIT_STEP;
+	else
+		limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) ? -errno : 0;
+}
+
+int link_socket(int family, int type)
+{
+	int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 && errno == EMFILE && link_raise_fd_limit() == 0)
+		fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+void link_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void link_set_error(char error[LINK_ERROR_TEXT], const char *format, ...)
+{
+	va_list args;
+
+	if (!error)
+		return;
+	va_start(args, format);
+	vsnprintf(error, LINK_ERROR_TEXT, format, args);
+	va_end(args);
+}
+
+int64_t link_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The kernel's neighbour tables, read by libnl-3: whether the link-layer address of a next hop is
+ * known.  Also makes the kernel resolve one.
+ */
+#ifndef UROCE_LINK_NETLINK_NEIGHBOUR_H
+#define UROCE_LINK_NETLINK_NEIGHBOUR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct neighbour {
+	uint32_t interface;
+	uint8_t address[16]; /* as in a GID */
+};
+
+/*
+ * Finds the next hop from sgid to dgid, both as in GIDs; interface is that of link-local addresses,
+ * else 0.  Returns false if there is nothing to resolve (dgid is an address of this host, or the
+ * interface has no link-layer addresses), or if the next hop cannot be determined.
+ */
+bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface,
+		    struct neighbour *next_hop);
+/* Returns true if the neighbour is resolved, or if that cannot be determined. */
+bool neighbour_is_resolved(const struct neighbour *neighbour);
+/* Makes the kernel resolve the next hop, unless it is known, by sending an empty datagram. */
+void neighbour_probe(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface);
+/*
+ * Waits until the next hop is resolved, as the driver of an adapter does before a queue pair may
+ * receive.  Otherwise the kernel resolves it when the first packet is sent, and repeats a lost
+ * solicitation only after a second (solicitations are often lost on an interface that was just
+ * created); many programs retry for less time than that.  Blocks for up to 1.5 s.  A next hop that
+ * has not answered is not waited for again for half a minute.  Returns false if the next hop is not
+ * resolved.
+ */
+bool neighbour_wait_resolved(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface);
+
+#endif
