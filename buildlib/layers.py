@@ -90,17 +90,17 @@ LAYERS = {
     "progress": layer("time, and the threads that work on queue pairs",
                       "broker capture engine wire link",
                       groups=(
-        group("contract and leaves", "progress.h clock helgrind identification network_header "
-              "poller source_port fault_config gsi.h"),
-        group("sets of queue pairs, faults", "aside deadline share_queue table "
-              "fault_inject helper.h wakeup.h"),
-        group("instance, capture", "instance gsi_service.h tap"),
-        group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
-        group("visits", "visit turn.h"),
+        group("contract and leaves", "progress.h clock helgrind ip_id grh poll_yield source_port "
+              "fault_config gsi.h"),
+        group("sets of queue pairs, faults", "work deadline budget_queue qpn_table "
+              "fault_inject thread.h wakeup.h"),
+        group("instance, capture", "progress_priv gsi_progress.h capture_hook"),
+        group("wake-ups, transmit", "wakeup tx ud_path.h qp_connect.h"),
+        group("locked queue pairs", "visit loop.h"),
         group("receive", "demux"),
-        group("turn", "turn.c"),
-        group("threads and control calls", "helper leave route group datagram"),
-        group("queue pair 1", "gsi gsi_internal gsi_last gsi_news gsi_port gsi_queue gsi_send"),
+        group("progress cycle", "loop.c"),
+        group("threads and control calls", "thread exit_flush qp_connect mcast ud_path"),
+        group("queue pair 1", "gsi gsi_priv gsi_last gsi_qp_event gsi_port gsi_rxq gsi_tx"),
         group("entry", "progress"),
     )),
     "verbs": layer("the objects of libibverbs", "progress capture engine wire link",
@@ -146,10 +146,10 @@ LAYERS = {
 }
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
+    ("progress", "demux", "gsi_rxq"): "datagrams of queue pair 1",
     ("ucm", "resolve_neigh", "cmd_resolve"): "resolving ends in a thread",
     ("ucm", "connect_retry", "cmd_connect"): "a request is repeated",
     ("ucm", "multicast", "command"): "joining is a command",
-    ("progress", "demux", "gsi_queue"): "datagrams of queue pair 1",
     ("verbs", "cq", "cq_overrun"): "an overrun ends queue pairs",
     ("verbs", "cq", "forked"): "links the one fork handler",
     ("verbs", "pd", "forked"): "links the one fork handler",

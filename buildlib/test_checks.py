@@ -288,9 +288,9 @@ def test_files_do_not_call_each_other_in_a_circle(tree):
 
 def test_calls_upwards_that_are_gone_are_found(tree):
     archive = tree.archive("demux", "int f(void);\nint f(void) { return 1; }\n")
-    tree.write("providers/uroce/progress/demux.c", LICENCE)
+    tree.write("providers/uroce/progress/rx/demux.c", LICENCE)
     code, output = tree.check("check-layers", f"progress={archive}")
-    assert code == 1 and "demux of progress does not call gsi_queue upwards any more" in output
+    assert code == 1 and "demux of progress does not call gsi_rxq upwards any more" in output
 
 
 def test_rules_need_a_test_or_a_reason(tree):

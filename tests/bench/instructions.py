@@ -37,7 +37,7 @@ import time
 import host
 import programs
 
-IDLE_POLL = "yield_sometimes"
+IDLE_POLL = "maybe_yield"
 IDLE_LENGTHS = (2000, 12000)
 LEAST_LENGTHS = (1000, 5000)
 TIMEOUT = 240

@@ -379,7 +379,7 @@ static void maybe_deregister(struct sim_end *end)
 	oracle_gone(end);
 }
 
-/* As serve() of progress/turn.c. */
+/* As serve_qp() of progress/loop.c. */
 static void transmit(struct sim_end *end)
 {
 	enum eng_tx reason = end_transmit(end, end->plan->max_bursts);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Bursts between hosts that share memory: the ring of a side is full for some time, as its reader
- * does not get a processor, and nothing is lost.  The sender acts as progress/transmit.c does:
+ * does not get a processor, and nothing is lost.  The sender acts as progress/tx/tx.c does:
  * is_full(), transmit_one().
  */
 #include "sim/world.h"
 
-/* SHORT_BURST_PACKETS of progress/transmit.c */
+/* SHORT_BURST_PACKETS of progress/tx/tx.c */
 #define SHORT_BURST_PACKETS 8
-/* RETRY_NS of progress/helper.c: a poller comes back sooner. */
+/* RETRY_NS of progress/thread.c: a poller comes back sooner. */
 #define RETRY_NS 50000
 
 /* The packets of datagrams have no ring, for their peers are many. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The queue of a host for queue pairs that have met a share that is used up, as
- * progress/share_queue.c and serve_share_queue() of progress/turn.c have it: the first is served
- * whenever the host has done something, and at each tick, since room may come without a packet.
+ * progress/base/budget_queue.c and serve_budget_queue() of progress/loop.c have it: the first is
+ * served whenever the host has done something, and at each tick, since room may come without a
+ * packet.
  */
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 /* PROGRESS_TICK_NS */
 #define TICK_NS 1000000
-/* TRANSMIT_BURSTS_SHARE_QUEUE and SHARE_QUEUE_SERVED */
+/* TX_BURSTS_BUDGET_QUEUE and BUDGET_QUEUE_SERVED */
 #define BURSTS 2
 #define SERVED 16
 

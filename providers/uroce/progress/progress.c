@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-#include "gsi_service.h"
-#include "helgrind.h"
-#include "route.h"
-#include "transmit.h"
-#include "turn.h"
+#include "progress/gsi/gsi_progress.h"
+#include "progress/base/helgrind.h"
+#include "progress/path/qp_connect.h"
+#include "progress/tx/tx.h"
+#include "loop.h"
 
 enum {
 	/*
@@ -182,17 +182,17 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	/* Protected by the atomic head of the list of scheduled QPs. */
 	HELGRIND_IS_ATOMIC(qp->next_scheduled);
 	qp->worker = progress;
-	while ((result = table_add(&progress->table, qp)) == -ENOSPC) {
+	while ((result = qpn_table_add(&progress->table, qp)) == -ENOSPC) {
 		result = link_add_slot(progress->link, &slot);
 		if (result)
 			return result;
-		table_add_slot(&progress->table, slot);
+		qpn_table_add_slot(&progress->table, slot);
 	}
 	if (result < 0)
 		return result;
 	result = deadline_add_qp(&progress->deadlines, qp, (uint32_t)result);
 	if (result)
-		table_remove(&progress->table, qp);
+		qpn_table_remove(&progress->table, qp);
 	return result;
 }
 
@@ -200,46 +200,46 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 {
 	if (progress->forked)
 		return;
-	turn_lock(progress);
-	table_remove(&progress->table, qp);
+	progress_lock(progress);
+	qpn_table_remove(&progress->table, qp);
 	deadline_remove_qp(&progress->deadlines, qp);
-	transmit_unschedule(progress, qp);
-	share_queue_remove(&progress->share_queue, qp);
-	turn_unlock(progress);
-	route_close(progress, qp);
+	tx_unschedule(progress, qp);
+	budget_queue_remove(&progress->budget_queue, qp);
+	progress_unlock(progress);
+	qp_disconnect(progress, qp);
 }
 
-void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg)
+void progress_for_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg)
 {
 	struct progress *worker;
 
 	for (unsigned int i = 0; (worker = next_worker(&i));) {
-		turn_lock(worker);
-		table_visit(&worker->table, true, visit, arg);
-		turn_unlock(worker);
+		progress_lock(worker);
+		qpn_table_for_each(&worker->table, true, visit, arg);
+		progress_unlock(worker);
 	}
 }
 
-void progress_await_turns(void)
+void progress_sync_all(void)
 {
 	struct progress *worker;
 
 	for (unsigned int i = 0; (worker = next_worker(&i));)
-		progress_await_turn(worker);
+		progress_sync(worker);
 }
 
-void progress_leave(void)
+void progress_exit_flush(void)
 {
 	struct progress *worker;
 	uint64_t until;
 
-	if (progress_in_turn() || pthread_mutex_trylock(&instance_lock))
+	if (progress_in_cycle() || pthread_mutex_trylock(&instance_lock))
 		return;
 	for (unsigned int i = 0; (worker = next_worker(&i));)
-		leave_begin(worker);
+		exit_flush_start(worker);
 	until = progress_now() + EXIT_FLUSH_NS;
 	for (unsigned int i = 0; (worker = next_worker(&i));)
-		leave_await(worker, until);
+		exit_flush_wait(worker, until);
 	pthread_mutex_unlock(&instance_lock);
 }
 
@@ -248,7 +248,7 @@ const char *progress_counter_name(enum progress_counter counter)
 	return counter < PROGRESS_COUNTER_COUNT ? counter_names[counter] : "unknown";
 }
 
-void progress_note(struct progress *progress, enum progress_counter counter)
+void progress_count_event(struct progress *progress, enum progress_counter counter)
 {
 	count_anywhere(progress, counter);
 }

@@ -5,13 +5,13 @@
  * threads run cycles when they poll a CQ; a progress thread covers the times when no application
  * thread polls (one-sided peers, timeouts, completion channels).  While the application polls, the
  * progress thread sleeps with the sockets disarmed and checks every PROGRESS_TICK_NS, or more often
- * (helper.h), whether the application still polls; if not, it arms the sockets and blocks until a
+ * (thread.h), whether the application still polls; if not, it arms the sockets and blocks until a
  * datagram, a deadline or a call wakes it.  After a datagram it spins for about 50 us, yielding the
  * CPU in between; an idle process uses no CPU.
  *
- * Lock order: turn_lock -> progress_qp.lock -> hooks->enter (memory region table, read side) ->
+ * Lock order: cycle_lock -> progress_qp.lock -> hooks->enter (memory region table, read side) ->
  * locks that the functions in eng_ops take (SRQ, CQ).  One thread at a time runs a cycle: pollers
- * try turn_lock and continue without it if another thread holds it.  Sets of QPs (number table,
+ * try cycle_lock and continue without it if another thread holds it.  Sets of QPs (number table,
  * deadlines) change under small locks that are inside all of these; the list of scheduled QPs needs
  * no lock.
  *
@@ -24,9 +24,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "clock.h"
+#include "progress/base/clock.h"
 #include "engine/engine.h"
-#include "identification.h"
+#include "progress/rx/ip_id.h"
 #include "link/link.h"
 
 #define PROGRESS_TICK_NS 1000000
@@ -42,9 +42,9 @@ struct progress_hooks {
 	void (*leave)(unsigned int worker);
 	/*
 	 * Called at the end of a cycle, when all responses have been sent: generates the completion
-	 * events that were held back until then.  Called with turn_lock held and no other lock.
+	 * events that were held back until then.  Called with cycle_lock held and no other lock.
 	 */
-	void (*turn_over)(unsigned int worker);
+	void (*cycle_done)(unsigned int worker);
 	/*
 	 * The peer of qp has not answered within its Local ACK Timeout.  Called during a cycle,
 	 * with the QP's lock held.  May be NULL.
@@ -65,25 +65,26 @@ struct progress_qp {
 	 */
 	struct eng_path cnp_path;
 	/*
-	 * Datagram QPs: local addresses to receive from, set under lock (datagram.h); otherwise
+	 * Datagram QPs: local addresses to receive from, set under lock (ud_path.h); otherwise
 	 * NULL.
 	 */
-	struct progress_listen *listen;
+	struct progress_ud_addrs *ud_addrs;
 	bool unreliable; /* UC or UD: lost packets are not retransmitted */
 	/* Private to this layer. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
 	bool scheduled; /* in the list of QPs that the next cycle serves */
-	bool in_turn;	/* served at the end of the running cycle */
+	bool in_cycle;	/* served at the end of the running cycle */
 	bool collected; /* the running cycle has removed it from the list of scheduled QPs */
-	struct identification identification; /* history of the IPv4 IDs of the peer's packets */
+	struct ip_id_history ip_ids;   /* history of the IPv4 IDs of the peer's packets */
 	struct wire_path rx_path;      /* path of received packets (demux.c), if addr is set */
 	enum link_transport transport; /* to the peer; set by progress_qp_connect() */
 	uint64_t timeouts_reported;    /* number of timeouts reported to hooks.timed_out */
 	/* Shared memory: the last burst was long, or did not fit into the ring. */
 	bool may_fill_ring;
-	bool in_share_queue; /* waits for the in-flight budget (share_queue.h); under turn_lock */
-	struct progress_qp *next_in_share_queue;
+	bool in_budget_queue; /* waits for the in-flight budget (budget_queue.h); under cycle_lock
+			       */
+	struct progress_qp *next_in_budget_queue;
 	struct progress_qp *next_scheduled;
 	struct progress_qp *next_in_cycle;
 };
@@ -107,7 +108,7 @@ void progress_fork_child(void);
  * Sends the pending ACKs of all QPs at process exit.  May be called by exit() in a signal handler,
  * which may have interrupted a thread that holds any lock: waits at most 100 ms.
  */
-void progress_leave(void);
+void progress_exit_flush(void);
 /* Returns the instance without taking a reference, or NULL. */
 struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);
@@ -183,22 +184,22 @@ void progress_posted_receive(struct progress *progress, struct progress_qp *qp);
  * To be called when the QP's state has changed, or its deadlines must be read again.  Locks and
  * errno as above.
  */
-void progress_changed(struct progress *progress, struct progress_qp *qp);
+void progress_qp_changed(struct progress *progress, struct progress_qp *qp);
 
 /* Returns the number of the worker whose cycle the calling thread runs, or -1. */
-int progress_turn_worker(void);
+int progress_cycle_worker(void);
 /* Returns true if the calling thread runs a cycle. */
-static inline bool progress_in_turn(void)
+static inline bool progress_in_cycle(void)
 {
-	return progress_turn_worker() >= 0;
+	return progress_cycle_worker() >= 0;
 }
 /*
  * Waits until the cycle that is running has ended.  Must be called without locks and outside a
  * cycle.
  */
-void progress_await_turn(struct progress *progress);
+void progress_sync(struct progress *progress);
 /* Waits for the cycles of all workers. */
-void progress_await_turns(void);
+void progress_sync_all(void);
 /*
  * Waits until a cycle of the progress thread has sent its responses.  For a thread that has found
  * completions and may then end the process while the progress thread is still sending: an adapter
@@ -206,14 +207,14 @@ void progress_await_turns(void);
  * delayed for a reply, may still be pending.  Must be called without locks, except the lock of an
  * extended CQ that is being polled, and outside a cycle.
  */
-void progress_await_answers(struct progress *progress);
+void progress_wait_responses(struct progress *progress);
 
 /*
  * Receives and answers all packets that have arrived.  For a thread that is about to stop a QP: an
  * adapter would already have received these packets.  Must be called without locks and outside a
  * cycle.
  */
-void progress_take_in(struct progress *progress);
+void progress_receive_all(struct progress *progress);
 
 /*
  * Runs one cycle; for an application thread that found its CQ empty.  Must be called without locks.
@@ -223,7 +224,7 @@ void progress_poll(struct progress *progress);
  * For an application thread that found completions: counts as a poll.  Without this call the
  * progress thread would never see a poll in a process where it always handles the packets first.
  */
-void progress_polled(struct progress *progress);
+void progress_note_poll(struct progress *progress);
 /*
  * To be called when a CQ has been armed for an event, as the application is about to sleep: arms
  * the sockets and sends what was left for the next poll.
@@ -239,7 +240,7 @@ void progress_unwatch(struct progress *progress, int fd);
  * Calls visit for every QP of all workers, with the QP's lock held.  Must be called outside a
  * cycle.
  */
-void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg);
+void progress_for_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg);
 
 /*
  * Counters of the receive demultiplexer and of the progress cycle.  X(identifier, "displayed
@@ -276,8 +277,8 @@ void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *ar
 	X(MAD_MALFORMED, "mad_malformed")       \
 	X(MAD_WRONG_QKEY, "mad_bad_qkey")       \
 	X(CREDITS_MISSED, "credits_missed")     \
-	X(HELPER_TURNS, "helper_turns")         \
-	X(POLL_TURNS, "poll_turns")
+	X(THREAD_CYCLES, "helper_turns")        \
+	X(POLL_CYCLES, "poll_cycles")
 
 enum progress_counter {
 #define PROGRESS_COUNTER_ENUM(id, name) PROGRESS_COUNT_##id,
@@ -287,7 +288,7 @@ enum progress_counter {
 };
 const char *progress_counter_name(enum progress_counter counter);
 /* Increments a counter of an event that the layer above has found. */
-void progress_note(struct progress *progress, enum progress_counter counter);
+void progress_count_event(struct progress *progress, enum progress_counter counter);
 /* Reads the counters of one worker, or the sums over all workers. */
 void progress_worker_counters(struct progress *worker, uint64_t counters[PROGRESS_COUNTER_COUNT]);
 void progress_counters(uint64_t counters[PROGRESS_COUNTER_COUNT]);

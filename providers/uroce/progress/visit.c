@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* QPs of a cycle: locks one at a time, and collects those to be served at the end. */
-#include "turn.h"
+#include "loop.h"
 
-inline void turn_leave(struct turn *turn)
+inline void cycle_unlock_qp(struct progress_cycle *cycle)
 {
-	if (!turn->visited)
+	if (!cycle->locked_qp)
 		return;
-	turn->progress->hooks.leave(turn->progress->number);
-	pthread_mutex_unlock(&turn->visited->lock);
-	turn->visited = NULL;
+	cycle->progress->hooks.leave(cycle->progress->number);
+	pthread_mutex_unlock(&cycle->locked_qp->lock);
+	cycle->locked_qp = NULL;
 }
 
-inline void turn_visit(struct turn *turn, struct progress_qp *qp)
+inline void cycle_lock_qp(struct progress_cycle *cycle, struct progress_qp *qp)
 {
-	if (turn->visited == qp)
+	if (cycle->locked_qp == qp)
 		return;
-	turn_leave(turn);
+	cycle_unlock_qp(cycle);
 	pthread_mutex_lock(&qp->lock);
-	turn->progress->hooks.enter(turn->progress->number);
-	turn->visited = qp;
+	cycle->progress->hooks.enter(cycle->progress->number);
+	cycle->locked_qp = qp;
 }
 
-void turn_schedule(struct turn *turn, struct progress_qp *qp)
+void cycle_schedule_qp(struct progress_cycle *cycle, struct progress_qp *qp)
 {
-	if (qp->in_turn)
+	if (qp->in_cycle)
 		return;
-	qp->in_turn = true;
+	qp->in_cycle = true;
 	qp->next_in_cycle = NULL;
-	*turn->scheduled_end = qp;
-	turn->scheduled_end = &qp->next_in_cycle;
+	*cycle->scheduled_end = qp;
+	cycle->scheduled_end = &qp->next_in_cycle;
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "instance.h"
+#include "progress_priv.h"
 
 /*
  * With more addresses than this, polling each socket is slower than one epoll call and one socket.
@@ -83,7 +83,7 @@ void wakeup_disarm(struct progress *progress)
 	 * continue.
 	 */
 	if (changed)
-		wakeup_helper(progress);
+		wakeup_thread(progress);
 }
 
 static int add_socket(struct progress *progress, int fd)
@@ -163,7 +163,7 @@ int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVE
 	struct epoll_event events[WAKEUP_EVENTS];
 	long count;
 
-	/* syscall(2), as in wakeup_helper(). */
+	/* syscall(2), as in wakeup_thread(). */
 	count = syscall(SYS_epoll_pwait, wakeup->address_epoll_fd, events, WAKEUP_EVENTS, 0, NULL,
 			0);
 	for (long i = 0; i < count; i++)
@@ -171,7 +171,7 @@ int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVE
 	return count < 0 ? 0 : (int)count;
 }
 
-void wakeup_helper(struct progress *progress)
+void wakeup_thread(struct progress *progress)
 {
 	static const uint64_t one = 1;
 
@@ -182,10 +182,10 @@ void wakeup_helper(struct progress *progress)
 	syscall(SYS_write, progress->wakeup.wake_fd, &one, sizeof(one));
 }
 
-void wakeup_earlier(struct progress *progress, uint64_t deadline)
+void wakeup_for_deadline(struct progress *progress, uint64_t deadline)
 {
 	if (deadline < atomic_load_explicit(&progress->wakeup.sleeps_until, memory_order_seq_cst))
-		wakeup_helper(progress);
+		wakeup_thread(progress);
 }
 
 int wakeup_open(struct progress *progress)

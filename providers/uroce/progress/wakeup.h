@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Wakes the progress thread (helper.h): sockets, the broker's delivery socket, watched descriptors,
+ * Wakes the progress thread (thread.h): sockets, the broker's delivery socket, watched descriptors,
  * deadlines and calls of other threads.
  *
  * While armed the sockets are in its epoll set; while disarmed they are in it with no events.
@@ -28,7 +28,7 @@ struct wakeup {
 	/*
 	 * With many addresses: an epoll set of their sockets, which is the only one of them in
 	 * epoll_fd, so that neither a cycle nor arming takes a system call for each.  Otherwise -1.
-	 * Changed under turn_lock too.
+	 * Changed under cycle_lock too.
 	 */
 	int address_epoll_fd;
 	pthread_t thread; /* the progress thread */
@@ -64,16 +64,16 @@ static inline bool wakeup_armed_flag(const struct wakeup *wakeup)
 
 bool wakeup_is_armed(const struct progress *progress);
 
-/* Arms or disarms the sockets.  Any thread; no lock except turn_lock may be held. */
+/* Arms or disarms the sockets.  Any thread; no lock except cycle_lock may be held. */
 void wakeup_arm(struct progress *progress);
 void wakeup_disarm(struct progress *progress);
 
 /* Wakes the progress thread, which then checks everything. */
-void wakeup_helper(struct progress *progress);
+void wakeup_thread(struct progress *progress);
 /* Wakes the progress thread if it sleeps longer than deadline, which has become the earliest. */
-void wakeup_earlier(struct progress *progress, uint64_t deadline);
+void wakeup_for_deadline(struct progress *progress, uint64_t deadline);
 
-/* Adds or removes the socket of an address.  Caller holds turn_lock and wakeup.lock. */
+/* Adds or removes the socket of an address.  Caller holds cycle_lock and wakeup.lock. */
 int wakeup_add_address(struct progress *progress, struct link_addr *addr);
 void wakeup_remove_address(struct progress *progress, struct link_addr *addr);
 /* The same for a multicast group. */

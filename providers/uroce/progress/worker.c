@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "instance.h"
+#include "progress_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "helgrind.h"
-#include "tap.h"
-#include "transmit.h"
+#include "progress/base/helgrind.h"
+#include "progress/tx/capture_hook.h"
+#include "progress/tx/tx.h"
 
 static void no_hook(unsigned int worker)
 {
@@ -19,14 +19,14 @@ static void no_hook(unsigned int worker)
 static void send_from_injector(void *arg, const struct fault_path *path, const struct iovec *pieces,
 			       unsigned int count, unsigned int segment)
 {
-	transmit_pieces(arg, path, pieces, count, segment);
+	tx_send_pieces(arg, path, pieces, count, segment);
 }
 
 static void capture_injector_drop(void *arg, const struct fault_path *path, const uint8_t *bytes,
 				  uint32_t length)
 {
 	(void)arg;
-	tap_dropped(path->peer, path->qpn, bytes, length);
+	capture_tx_dropped(path->peer, path->qpn, bytes, length);
 }
 
 static void count_injected_fault(void *arg, enum progress_counter counter)
@@ -71,7 +71,7 @@ static void free_memory(struct progress *progress)
 	free(progress->receive_buffer);
 	free(progress->group);
 	free(progress->address);
-	pthread_mutex_destroy(&progress->turn_lock);
+	pthread_mutex_destroy(&progress->cycle_lock);
 	pthread_mutex_destroy(&progress->route_lock);
 	deadline_fini(&progress->deadlines);
 	free(progress);
@@ -83,7 +83,7 @@ static void free_memory(struct progress *progress)
  */
 static bool fill_tx_pool(struct progress *progress)
 {
-	unsigned int wanted = tx_buffers_wanted();
+	unsigned int wanted = tx_pool_size();
 
 	while (progress->tx_count < wanted) {
 		struct tx_buffer *tx = tx_buffer_new(progress->max_segments);
@@ -100,12 +100,12 @@ static bool fill_tx_pool(struct progress *progress)
 static void annotate_for_helgrind(struct progress *progress)
 {
 	HELGRIND_IS_ATOMIC(progress->cycle_counter);
-	HELGRIND_IS_ATOMIC(progress->turn_wanted);
-	HELGRIND_IS_ATOMIC(progress->answering);
+	HELGRIND_IS_ATOMIC(progress->cycle_lock_waiters);
+	HELGRIND_IS_ATOMIC(progress->sending_responses);
 	HELGRIND_IS_ATOMIC(progress->scheduled);
 	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
-	HELGRIND_IS_ATOMIC(progress->helper.stop);
-	HELGRIND_IS_ATOMIC(progress->helper.exit_requested);
+	HELGRIND_IS_ATOMIC(progress->thread.stop);
+	HELGRIND_IS_ATOMIC(progress->thread.exit_requested);
 	HELGRIND_IS_ATOMIC(progress->wakeup.armed);
 	HELGRIND_IS_ATOMIC(progress->gsi_wakeup);
 }
@@ -122,9 +122,9 @@ static struct progress *allocate_worker(unsigned int number, const struct progre
 	progress->number = number;
 	progress->hooks.enter = hooks && hooks->enter ? hooks->enter : no_hook;
 	progress->hooks.leave = hooks && hooks->leave ? hooks->leave : no_hook;
-	progress->hooks.turn_over = hooks && hooks->turn_over ? hooks->turn_over : no_hook;
+	progress->hooks.cycle_done = hooks && hooks->cycle_done ? hooks->cycle_done : no_hook;
 	progress->hooks.timed_out = hooks ? hooks->timed_out : NULL;
-	pthread_mutex_init(&progress->turn_lock, NULL);
+	pthread_mutex_init(&progress->cycle_lock, NULL);
 	pthread_mutex_init(&progress->route_lock, NULL);
 	deadline_init(&progress->deadlines);
 	atomic_init(&progress->gsi_wakeup.fd, -1);
@@ -161,8 +161,8 @@ int worker_open(struct progress **opened, unsigned int number, const struct prog
 		result = -ENOMEM;
 		goto close_link_alone;
 	}
-	table_init(&progress->table, progress->slot, random_first_index());
-	result = helper_start(progress);
+	qpn_table_init(&progress->table, progress->slot, random_first_index());
+	result = progress_thread_start(progress);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot start the progress thread: %s",
 			 strerror(-result));
@@ -172,7 +172,7 @@ int worker_open(struct progress **opened, unsigned int number, const struct prog
 	return 0;
 
 close_link:
-	table_fini(&progress->table);
+	qpn_table_fini(&progress->table);
 close_link_alone:
 	link_close(progress->link);
 close_fault:
@@ -185,10 +185,10 @@ free_memory:
 
 void worker_close(struct progress *progress)
 {
-	helper_stop(progress);
+	progress_thread_stop(progress);
 	if (progress->fault)
 		fault_close(progress->fault);
-	table_fini(&progress->table);
+	qpn_table_fini(&progress->table);
 	link_close(progress->link);
 	free_memory(progress);
 }

@@ -16,7 +16,7 @@
 #include "ucm/addr/address.h"
 #include "channel.h"
 #include "cm/cm.h"
-#include "progress/gsi.h"
+#include "progress/gsi/gsi.h"
 
 #define UCM_STATES(X)                 \
 	X(IDLE, "idle")               \

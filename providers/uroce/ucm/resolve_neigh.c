@@ -8,7 +8,7 @@
 
 #include "id.h"
 #include "ucm_core.h"
-#include "progress/aside.h"
+#include "progress/base/work.h"
 
 #define MS UINT64_C(1000000)
 /* The kernel gives up after three queries within three seconds; a later packet starts again. */
@@ -24,7 +24,7 @@ static void resolve_pending(void);
  * Runs in a thread of its own: queries of the kernel's tables take locks, and the progress thread
  * must not block.
  */
-static struct aside resolve_work = ASIDE_INITIALIZER(resolve_pending);
+static struct work resolve_work = WORK_INITIALIZER(resolve_pending);
 
 static uint32_t get_scope_id(const struct ucm_path *path)
 {
@@ -108,12 +108,12 @@ void ucm_neigh_resolve_later(struct ucm_neigh_wait *wait)
 	pending = wait;
 	/* If no thread can be started, this thread does the work, without the lock. */
 	ucm_unlock();
-	aside_want(&resolve_work);
+	work_schedule(&resolve_work);
 	ucm_lock();
 }
 
 void ucm_neigh_forked(void)
 {
 	pending = NULL;
-	aside_forked(&resolve_work);
+	work_reset_in_child(&resolve_work);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * State shared by the layer: one lock for ids, channels and the protocol of the connection manager
- * (cm/cm.h).  The protocol sends and receives MADs through QP1 (progress/gsi.h), in whose thread
- * its timers expire.
+ * (cm/cm.h).  The protocol sends and receives MADs through QP1 (progress/gsi/gsi.h), in whose
+ * thread its timers expire.
  *
  * The lock is the outermost one of a thread in a command or in a callback of QP1.  Functions of
  * progress and link that wait for another process, or for those callbacks, are called without it.
@@ -15,7 +15,7 @@
 
 #include "ucm/addr/address.h"
 #include "cm/cm.h"
-#include "progress/gsi.h"
+#include "progress/gsi/gsi.h"
 
 /*
  * Take and release the lock around a command.  Cancellation is disabled in between, as no

@@ -146,7 +146,7 @@ struct uroce_context {
 	dev_t file_system;	    /* device number of cmd_fd */
 	struct uroce_context *next; /* open contexts of the process, under the devices lock */
 	/* Addresses on which its UD QPs listen, by worker, or NULL (ud.c). */
-	struct progress_listen *listen[PROGRESS_WORKERS];
+	struct progress_ud_addrs *listen[PROGRESS_WORKERS];
 	struct uroce_context *next_listener;
 	/* References: of the context to itself while it is open, and of objects (belongings.h). */
 	atomic_uint holders;
@@ -195,7 +195,7 @@ void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq
 void uroce_channel_read(struct uroce_comp_channel *channel);
 /*
  * Removes unread events for cq when it is destroyed.  No progress cycle defers one any more
- * (progress_await_turn()).
+ * (progress_sync()).
  */
 void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq);
 /* Writes the events that a progress cycle of the worker has deferred: struct progress_hooks. */

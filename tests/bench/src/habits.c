@@ -11,7 +11,7 @@
  *                                             some times and then wait for the event; the answer
  *                                             comes after MICROSECONDS
  *
- * What the heuristics of pollers and of the helper thread are worth shows here (helper.c, turn.c).
+ * What the heuristics of pollers and of the helper thread are worth shows here (thread.c, loop.c).
  */
 #include <infiniband/verbs.h>
 #include <sched.h>

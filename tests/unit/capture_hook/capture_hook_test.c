@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "pcapng_reader.h"
-#include "progress/tap.h"
+#include "progress/tx/capture_hook.h"
 
 enum {
 	QPN = 0x11,
@@ -72,14 +72,14 @@ static const struct pcapng_file *stop_capture(void)
 }
 
 /* A burst of packets of one kind, to a link that answers with result. */
-static void send_burst(enum tap_kind kind, int result)
+static void send_burst(enum capture_tx_kind kind, int result)
 {
 	static uint8_t bytes[RUN * BYTES];
 	const struct iovec piece = { bytes, sizeof(bytes) };
 	unsigned int calls = peer.calls;
 
 	peer.result = result;
-	assert_int_equal(tap_send(&peer, QPN, kind, &piece, 1, BYTES), result);
+	assert_int_equal(tx_send(&peer, QPN, kind, &piece, 1, BYTES), result);
 	assert_int_equal(peer.calls, calls + 1);
 }
 
@@ -90,9 +90,9 @@ static void test_full_link(void **state)
 
 	(void)state;
 	start_capture();
-	send_burst(TAP_AGAIN, -EAGAIN);
-	send_burst(TAP_AGAIN, -ENOBUFS);
-	send_burst(TAP_AGAIN, 0);
+	send_burst(CAPTURE_TX_RETRIED, -EAGAIN);
+	send_burst(CAPTURE_TX_RETRIED, -ENOBUFS);
+	send_burst(CAPTURE_TX_RETRIED, 0);
 	file = stop_capture();
 	assert_int_equal(file->packets, RUN);
 	for (unsigned int i = 0; i < RUN; i++)
@@ -108,8 +108,8 @@ static void test_full_link_once(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		start_capture();
-		send_burst(TAP_ONCE, errors[i]);
-		send_burst(TAP_CORRUPTED, 0);
+		send_burst(CAPTURE_TX_ONCE, errors[i]);
+		send_burst(CAPTURE_TX_CORRUPTED, 0);
 		file = stop_capture();
 		assert_int_equal(file->packets, 2 * RUN);
 		assert_non_null(strstr(file->packet[0].comment, "not sent: "));
@@ -125,7 +125,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	start_capture();
-	send_burst(TAP_AGAIN, -EPERM);
+	send_burst(CAPTURE_TX_RETRIED, -EPERM);
 	file = stop_capture();
 	assert_int_equal(file->packets, RUN);
 	assert_non_null(strstr(file->packet[0].comment, "not sent: Operation not permitted"));
@@ -136,8 +136,8 @@ static void test_off(void **state)
 {
 	(void)state;
 	assert_null(capture_running());
-	send_burst(TAP_AGAIN, -EAGAIN);
-	send_burst(TAP_AGAIN, 0);
+	send_burst(CAPTURE_TX_RETRIED, -EAGAIN);
+	send_burst(CAPTURE_TX_RETRIED, 0);
 }
 
 static int make_file(void **state)

@@ -154,7 +154,7 @@ void end_connect(struct progress_end *end, uint32_t dest_qpn)
 	attr->path = path;
 	eng_set_state(end->qp.engine, ENG_RTR, progress_now());
 	eng_set_state(end->qp.engine, ENG_RTS, progress_now());
-	progress_changed(end->progress, &end->qp);
+	progress_qp_changed(end->progress, &end->qp);
 	pthread_mutex_unlock(&end->qp.lock);
 }
 

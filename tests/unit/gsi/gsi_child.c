@@ -14,8 +14,8 @@
 
 #include "link_child.h"
 #include "progress_end.h"
-#include "progress/instance.h"
-#include "progress/route.h"
+#include "progress/progress_priv.h"
+#include "progress/path/qp_connect.h"
 #include "wire/bytes.h"
 
 enum {
@@ -109,7 +109,7 @@ static int open_address(const struct gsi_order *order, char *text)
 	int error;
 
 	pthread_mutex_lock(&self.progress->route_lock);
-	error = route_get_address(self.progress, order->gid, order->scope_id, &addr, text);
+	error = address_get(self.progress, order->gid, order->scope_id, &addr, text);
 	pthread_mutex_unlock(&self.progress->route_lock);
 	return error;
 }
@@ -398,13 +398,13 @@ bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *
 	return true;
 }
 
-struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_for reason)
+struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_match reason)
 {
 	struct gsi_report what = { .what = GSI_DONE };
 
 	assert_true(gsi_child_next(child, CHILD_TIMEOUT_MS, &what));
 	assert_int_equal(what.what, GSI_MAD);
 	assert_int_equal(mad_tag(what.mad.bytes), tag);
-	assert_string_equal(gsi_for_name(what.mad.reason), gsi_for_name(reason));
+	assert_string_equal(gsi_match_name(what.mad.reason), gsi_match_name(reason));
 	return what.mad;
 }

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "progress/gsi.h"
+#include "progress/gsi/gsi.h"
 
 #define SPACE_TCP 0x0106
 #define SPACE_UDP 0x0111
@@ -100,6 +100,6 @@ int gsi_child_send(struct gsi_child *child, const uint8_t sgid[16], const uint8_
 /* The next MAD or expiry within some milliseconds; false when there is none. */
 bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *report);
 /* It must come, with this tag. */
-struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_for reason);
+struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_match reason);
 
 #endif

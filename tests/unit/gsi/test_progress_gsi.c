@@ -60,7 +60,7 @@ static unsigned int expect_none(struct gsi_child *children, unsigned int count, 
 			if (!gsi_child_next(&children[i], 1, &report))
 				continue;
 			assert_int_equal(report.what, GSI_MAD);
-			assert_int_equal(report.mad.reason, GSI_FOR_NONE);
+			assert_int_equal(report.mad.reason, GSI_MATCH_UNOWNED);
 			assert_int_equal(mad_tag(report.mad.bytes), tag);
 			return i;
 		}
@@ -94,7 +94,7 @@ static void test_loop_back(void **state)
 		gsi_child_start(&child, 0, gids[i]);
 		rtu.remote_id = id_of(&child, 5);
 		assert_int_equal(gsi_child_send(&child, gids[i], gids[i], &rtu), 0);
-		mad = gsi_child_expect(&child, 7, GSI_FOR_THIS);
+		mad = gsi_child_expect(&child, 7, GSI_MATCH_LOCAL);
 		assert_memory_equal(mad.src, gids[i], 16);
 		assert_memory_equal(mad.dst, gids[i], 16);
 		assert_true(mad.when > before && mad.when <= progress_now());
@@ -151,7 +151,7 @@ static void test_link_local(void **state)
 					      .tag = 5 + i,
 					      .remote_id = id_of(&children[i], 1) };
 		assert_int_equal(gsi_child_do(&children[1], &send).error, 0);
-		mad = gsi_child_expect(&children[i], 5 + i, GSI_FOR_THIS);
+		mad = gsi_child_expect(&children[i], 5 + i, GSI_MATCH_LOCAL);
 		assert_int_equal(mad.scope_id, get.scope_id);
 		assert_memory_equal(mad.src, get.gid, 16);
 		assert_memory_equal(mad.dst, get.gid, 16);
@@ -176,12 +176,12 @@ static void test_by_id(void **state)
 			spec.remote_id = id_of(&children[to], tag);
 			assert_int_equal(
 				gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
-			gsi_child_expect(&children[to], tag, GSI_FOR_THIS);
+			gsi_child_expect(&children[to], tag, GSI_MATCH_LOCAL);
 			spec = (struct mad_spec){ .attribute = MAD_SIDR_REP, .tag = ++tag };
 			spec.local_id = id_of(&children[to], tag);
 			assert_int_equal(
 				gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
-			gsi_child_expect(&children[to], tag, GSI_FOR_THIS);
+			gsi_child_expect(&children[to], tag, GSI_MATCH_LOCAL);
 		}
 	}
 	expect_count(&children[0], PROGRESS_COUNT_MAD_RECEIVED, 6);
@@ -204,11 +204,11 @@ static void test_by_port(void **state)
 	for (unsigned int from = 0; from < 3; from++) {
 		spec = request(here, 10 + from);
 		assert_int_equal(gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
-		gsi_child_expect(&children[1], 10 + from, GSI_FOR_THIS);
+		gsi_child_expect(&children[1], 10 + from, GSI_MATCH_LOCAL);
 		spec = request(anywhere, 20 + from);
 		spec.attribute = MAD_SIDR_REQ;
 		assert_int_equal(gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
-		gsi_child_expect(&children[2], 20 + from, GSI_FOR_THIS);
+		gsi_child_expect(&children[2], 20 + from, GSI_MATCH_LOCAL);
 	}
 	expect_count(&children[0], PROGRESS_COUNT_MAD_NO_OWNER, 0);
 	spec = request(7002, 30);
@@ -220,7 +220,7 @@ static void test_by_port(void **state)
 
 /* Sends both kinds of request from each process; owner selects the destination and its form. */
 static void ask_loopback(struct gsi_child children[3], const struct mad_spec *like,
-			 unsigned int owner, enum gsi_for reason)
+			 unsigned int owner, enum gsi_match reason)
 {
 	static uint32_t tag = 1000;
 
@@ -232,7 +232,7 @@ static void ask_loopback(struct gsi_child children[3], const struct mad_spec *li
 			spec.tag = spec.local_id = ++tag;
 			assert_int_equal(
 				gsi_child_send(&children[from], loopback4, loopback4, &spec), 0);
-			if (reason == GSI_FOR_NONE)
+			if (reason == GSI_MATCH_UNOWNED)
 				expect_none(children, 3, tag);
 			else
 				gsi_child_expect(&children[owner], tag, reason);
@@ -263,17 +263,17 @@ static void test_loopback_names(void **state)
 	assert_int_equal(gsi_child_bind(&children[1], any4, &anywhere, 0, true, NULL), 0);
 	for (unsigned int i = 0; i < 3; i++) {
 		memcpy(spec.ipv4, at[i] + 12, sizeof(spec.ipv4));
-		ask_loopback(children, &spec, i, GSI_FOR_THIS);
+		ask_loopback(children, &spec, i, GSI_MATCH_LOCAL);
 	}
 	/* One that names no address, or one at which none listens, is for that of the GID. */
 	memset(spec.ipv4, 0, sizeof(spec.ipv4));
-	ask_loopback(children, &spec, 2, GSI_FOR_THIS);
+	ask_loopback(children, &spec, 2, GSI_MATCH_LOCAL);
 	memcpy(spec.ipv4, (const uint8_t[]){ 127, 0, 0, 9 }, sizeof(spec.ipv4));
-	ask_loopback(children, &spec, 2, GSI_FOR_THIS);
+	ask_loopback(children, &spec, 2, GSI_MATCH_LOCAL);
 	spec.service_id = service(anywhere);
-	ask_loopback(children, &spec, 1, GSI_FOR_THIS);
+	ask_loopback(children, &spec, 1, GSI_MATCH_LOCAL);
 	spec.service_id = service(7002);
-	ask_loopback(children, &spec, 0, GSI_FOR_NONE);
+	ask_loopback(children, &spec, 0, GSI_MATCH_UNOWNED);
 	for (unsigned int i = 0; i < 3; i++)
 		gsi_child_stop(&children[i]);
 }
@@ -296,20 +296,20 @@ static void test_repeated_request(void **state)
 	assert_int_equal(gsi_child_bind(&children[1], loopback4, &port, 0, true, &order.handle), 0);
 	spec = request(port, 1);
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
-	gsi_child_expect(&children[1], 1, GSI_FOR_THIS);
+	gsi_child_expect(&children[1], 1, GSI_MATCH_LOCAL);
 	assert_int_equal(gsi_child_do(&children[1], &order).error, 0);
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
-	gsi_child_expect(&children[1], 1, GSI_FOR_THIS);
+	gsi_child_expect(&children[1], 1, GSI_MATCH_LOCAL);
 	reject.local_id = spec.local_id;
 	reject.guid = spec.guid;
 	reject.tag = 2;
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &reject), 0);
-	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
+	gsi_child_expect(&children[1], 2, GSI_MATCH_LOCAL);
 	reject.local_id++;
 	reject.tag = 3;
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &reject), 0);
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_child_expect(&children[i], 3, GSI_FOR_ANY);
+		gsi_child_expect(&children[i], 3, GSI_MATCH_BROADCAST);
 	spec = request(port, 4);
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
 	expect_none(children, 3, 4);
@@ -330,7 +330,7 @@ static unsigned int send_until(struct gsi_child *from, struct gsi_child *to,
 		while (gsi_child_next(to, LOST_MS, &report)) {
 			if (report.what != GSI_MAD || mad_tag(report.mad.bytes) != spec->tag)
 				continue;
-			assert_int_equal(report.mad.reason, GSI_FOR_THIS);
+			assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
 			return tries;
 		}
 	}
@@ -390,7 +390,7 @@ static void test_dead_owner(void **state)
 	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
 	spec = request(port, 3);
 	assert_int_equal(gsi_child_send(&children[0], loopback4, loopback4, &spec), 0);
-	gsi_child_expect(&children[1], 3, GSI_FOR_THIS);
+	gsi_child_expect(&children[1], 3, GSI_MATCH_LOCAL);
 	gsi_child_stop(&children[0]);
 	gsi_child_stop(&children[1]);
 }
@@ -486,16 +486,16 @@ static void test_later_address(void **state)
 		assert_int_equal(gsi_child_do(&children[i], &order).error, 0);
 	spec = request(port, 1);
 	assert_int_equal(gsi_child_send(&children[0], loopback4, other4, &spec), 0);
-	assert_memory_equal(gsi_child_expect(&children[1], 1, GSI_FOR_THIS).dst, other4, 16);
+	assert_memory_equal(gsi_child_expect(&children[1], 1, GSI_MATCH_LOCAL).dst, other4, 16);
 	/* Given back by the holder, it is held by the other one. */
 	order.what = GSI_ADDR_PUT;
 	assert_int_equal(gsi_child_do(&children[0], &order).error, 0);
 	spec = request(port, 2);
 	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
-	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
+	gsi_child_expect(&children[1], 2, GSI_MATCH_LOCAL);
 	usleep(10000);
 	assert_int_equal(gsi_child_send(&children[0], loopback4, other4, &spec), 0);
-	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
+	gsi_child_expect(&children[1], 2, GSI_MATCH_LOCAL);
 	for (unsigned int i = 0; i < 2; i++)
 		gsi_child_stop(&children[i]);
 }

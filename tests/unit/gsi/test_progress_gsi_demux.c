@@ -58,7 +58,7 @@ static void send_right(uint32_t tag)
 {
 	make(tag);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_child_expect(&child, tag, GSI_FOR_THIS);
+	gsi_child_expect(&child, tag, GSI_MATCH_LOCAL);
 }
 
 /*
@@ -86,12 +86,12 @@ static void test_passes(void **state)
 	wire_put_be16(packet + PKEY, 0x7fff);
 	wire_icrc_put(&peer.path, 0, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_child_expect(&child, 2, GSI_FOR_THIS);
+	gsi_child_expect(&child, 2, GSI_MATCH_LOCAL);
 	/* With the identification of a foreign host, which is found out. */
 	make(3);
 	wire_icrc_put(&peer.path, 4711, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_child_expect(&child, 3, GSI_FOR_THIS);
+	gsi_child_expect(&child, 3, GSI_MATCH_LOCAL);
 	assert_int_equal(gsi_child_count(&child, PROGRESS_COUNT_ICRC_SOLVED), 1);
 }
 
@@ -161,14 +161,14 @@ static void test_flood(void **state)
 	for (unsigned int i = 0; i < FLOOD / SEGMENTS; i++)
 		demux_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
 	while (gsi_child_next(&child, 200, &report))
-		assert_int_equal(report.mad.reason, GSI_FOR_NONE);
+		assert_int_equal(report.mad.reason, GSI_MATCH_UNOWNED);
 	/* On a busy host some of them may be late. */
 	make(SEGMENTS);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	do
 		assert_true(gsi_child_next(&child, CHILD_TIMEOUT_MS, &report));
 	while (mad_tag(report.mad.bytes) != SEGMENTS);
-	assert_int_equal(report.mad.reason, GSI_FOR_THIS);
+	assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
 	received = gsi_child_count(&child, PROGRESS_COUNT_MAD_RECEIVED);
 	lost = gsi_child_count(&child, PROGRESS_COUNT_MAD_OVERFLOW) +
 	       gsi_child_count(&child, PROGRESS_COUNT_RECEIVE_OVERFLOW);

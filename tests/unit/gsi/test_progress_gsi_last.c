@@ -52,7 +52,7 @@ static void expect_last_messages(struct gsi_child *child, uint32_t first, uint32
 		uint32_t tag = mad_tag(report.mad.bytes);
 
 		assert_uint_in_range(tag, first, first + count - 1);
-		assert_int_equal(report.mad.reason, GSI_FOR_THIS);
+		assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
 		seen[tag - first]++;
 	}
 	for (uint32_t i = 0; i < count; i++)

@@ -51,12 +51,12 @@ static void test_fork(void **state)
 	/* The parent goes on. */
 	mad = to(&children[0], 1);
 	assert_int_equal(send_own(&children[1], &mad), 0);
-	gsi_child_expect(&children[0], 1, GSI_FOR_THIS);
+	gsi_child_expect(&children[0], 1, GSI_MATCH_LOCAL);
 	gsi_child_kill(&children[0]);
 	assert_int_equal(gsi_child_bind(&children[1], loopback4, &port, 0, true, NULL), 0);
 	mad = to(&children[1], 2);
 	assert_int_equal(send_own(&children[1], &mad), 0);
-	gsi_child_expect(&children[1], 2, GSI_FOR_THIS);
+	gsi_child_expect(&children[1], 2, GSI_MATCH_LOCAL);
 	kill((pid_t)child.value, SIGKILL);
 	gsi_child_stop(&children[1]);
 }
@@ -79,7 +79,7 @@ static void test_pollers(void **state)
 			struct mad_spec mad = to(&children[tag % 2], tag);
 
 			assert_int_equal(send_own(&children[1 - tag % 2], &mad), 0);
-			gsi_child_expect(&children[tag % 2], tag, GSI_FOR_THIS);
+			gsi_child_expect(&children[tag % 2], tag, GSI_MATCH_LOCAL);
 		}
 		gsi_child_do(&children[i], &deadline);
 		assert_true(gsi_child_next(&children[i], CHILD_TIMEOUT_MS, &report));
@@ -115,8 +115,8 @@ static void test_faults(void **state)
 	start_faulty(&child, "dup=1,seed=1");
 	mad = to(&child, 1);
 	assert_int_equal(send_own(&child, &mad), 0);
-	gsi_child_expect(&child, 1, GSI_FOR_THIS);
-	gsi_child_expect(&child, 1, GSI_FOR_THIS);
+	gsi_child_expect(&child, 1, GSI_MATCH_LOCAL);
+	gsi_child_expect(&child, 1, GSI_MATCH_LOCAL);
 	gsi_child_stop(&child);
 
 	start_faulty(&child, "corrupt=1,seed=1");
@@ -130,7 +130,7 @@ static void test_faults(void **state)
 	mad = to(&child, 1);
 	before = progress_now();
 	assert_int_equal(send_own(&child, &mad), 0);
-	gsi_child_expect(&child, 1, GSI_FOR_THIS);
+	gsi_child_expect(&child, 1, GSI_MATCH_LOCAL);
 	assert_true(progress_now() - before >= UINT64_C(30000000));
 	gsi_child_stop(&child);
 
@@ -138,7 +138,7 @@ static void test_faults(void **state)
 	start_faulty(&child, "reorder=1,seed=1");
 	mad = to(&child, 1);
 	assert_int_equal(send_own(&child, &mad), 0);
-	gsi_child_expect(&child, 1, GSI_FOR_THIS);
+	gsi_child_expect(&child, 1, GSI_MATCH_LOCAL);
 	gsi_child_stop(&child);
 }
 
@@ -178,10 +178,10 @@ static void test_deaths(void **state)
 			assert_true(++tries <= 10);
 			assert_int_equal(send_own(from, &mad), 0);
 		} while (!gsi_child_next(reached, 50, &report));
-		assert_int_equal(report.mad.reason, GSI_FOR_THIS);
+		assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
 		/* One that had only been slow would come as well. */
 		while (tries > 1 && gsi_child_next(reached, 20, &report))
-			assert_int_equal(report.mad.reason, GSI_FOR_THIS);
+			assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
 		resent += tries - 1;
 		gsi_child_start(victim, 0, loopback4);
 	}

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "ucm_fixture.h"
-#include "progress/gsi.h"
+#include "progress/gsi/gsi.h"
 #include "ucm/addr/devices.h"
 #include "ucm/ucm_core.h"
 #include "verbs/context.h"

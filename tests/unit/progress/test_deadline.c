@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "rand.h"
-#include "progress/deadline.h"
+#include "progress/base/deadline.h"
 
 enum {
 	QPS = 200,

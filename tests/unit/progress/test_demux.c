@@ -9,7 +9,7 @@
 
 #include "demux_peer.h"
 #include "link_child.h"
-#include "progress/demux.h"
+#include "progress/rx/demux.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -275,17 +275,17 @@ static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segmen
 		.addr = qp->addr,
 		.ring = (struct link_ring_reader *)(void *)&ring, /* only that there is one */
 	};
-	struct turn turn = { .progress = fixture.progress, .now = progress_now() };
+	struct progress_cycle cycle = { .progress = fixture.progress, .now = progress_now() };
 
-	turn.scheduled_end = &turn.scheduled;
+	cycle.scheduled_end = &cycle.scheduled;
 	memcpy(batch.src, end_loopback, sizeof(batch.src));
-	turn_lock(fixture.progress);
-	demux_batch(&turn, &batch, false);
-	assert_ptr_equal(turn.visited, qp);
+	progress_lock(fixture.progress);
+	demux_batch(&cycle, &batch, false);
+	assert_ptr_equal(cycle.locked_qp, qp);
 	fixture.progress->hooks.leave(0);
-	qp->in_turn = false;
+	qp->in_cycle = false;
 	pthread_mutex_unlock(&qp->lock);
-	turn_unlock(fixture.progress);
+	progress_unlock(fixture.progress);
 }
 
 /* rule S14 test: in memory the identifications are known, so the ICRC is checked to the full. */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "progress/fault_inject.h"
+#include "progress/fault/fault_inject.h"
 #include "wire/packet.h"
 
 static char error[PROGRESS_ERROR_TEXT];
@@ -134,13 +134,13 @@ static void test_deterministic(void **state)
 	(void)state;
 	b.seed = 2;
 	for (uint64_t n = 0; n < 1000; n++) {
-		struct fault_fate first = fault_fate(&a, n), again = fault_fate(&a, n);
-		struct fault_fate other = fault_fate(&b, n);
+		struct fault_action first = fault_action(&a, n), again = fault_action(&a, n);
+		struct fault_action other = fault_action(&b, n);
 
 		assert_int_equal(first.dropped, again.dropped);
 		assert_int_equal(first.duplicated, again.duplicated);
 		assert_int_equal(first.corrupted, again.corrupted);
-		assert_int_equal(first.passed, again.passed);
+		assert_int_equal(first.hold_packets, again.hold_packets);
 		assert_int_equal(first.random, again.random);
 		different += first.dropped != other.dropped;
 	}
@@ -160,17 +160,17 @@ static void test_rates(void **state)
 					       .reorder = 0.05,
 					       .corrupt = 0.1,
 					       .seed = seed };
-		int dropped = 0, duplicated = 0, corrupted = 0, passed[4] = { 0 }, both = 0;
+		int dropped = 0, duplicated = 0, corrupted = 0, hold_packets[4] = { 0 }, both = 0;
 
 		for (uint64_t n = 0; n < PACKETS; n++) {
-			struct fault_fate fate = fault_fate(&config, n);
+			struct fault_action action = fault_action(&config, n);
 
-			assert_true(fate.passed <= 3);
-			dropped += fate.dropped;
-			duplicated += fate.duplicated;
-			corrupted += fate.corrupted;
-			both += fate.corrupted && fate.passed;
-			passed[fate.passed]++;
+			assert_true(action.hold_packets <= 3);
+			dropped += action.dropped;
+			duplicated += action.duplicated;
+			corrupted += action.corrupted;
+			both += action.corrupted && action.hold_packets;
+			hold_packets[action.hold_packets]++;
 		}
 		/* Five standard deviations. */
 		assert_uint_in_range(dropped, 4000 - 315, 4000 + 315);
@@ -178,7 +178,7 @@ static void test_rates(void **state)
 		assert_uint_in_range(corrupted, 19600 - 670, 19600 + 670);
 		assert_uint_in_range(both, 980 - 160, 980 + 160);
 		for (int i = 1; i <= 3; i++)
-			assert_uint_in_range(passed[i], 3267 - 290, 3267 + 290);
+			assert_uint_in_range(hold_packets[i], 3267 - 290, 3267 + 290);
 	}
 }
 
@@ -190,11 +190,13 @@ static void test_extremes(void **state)
 
 	(void)state;
 	for (uint64_t n = 0; n < 10000; n++) {
-		struct fault_fate nothing = fault_fate(&none, n), everything = fault_fate(&all, n);
+		struct fault_action nothing = fault_action(&none, n),
+				    everything = fault_action(&all, n);
 
 		assert_false(nothing.dropped || nothing.duplicated || nothing.corrupted ||
-			     nothing.passed);
-		assert_true(everything.duplicated && everything.corrupted && everything.passed);
+			     nothing.hold_packets);
+		assert_true(everything.duplicated && everything.corrupted &&
+			    everything.hold_packets);
 	}
 }
 
@@ -405,17 +407,18 @@ static void test_splits_bursts(void **state)
 	for (uint32_t i = 0; i < 2000; i += 100)
 		send_burst(injector, peer_number(1), i, 100, 0);
 	for (unsigned int n = 0; n < 2000; n++) {
-		struct fault_fate fate = fault_fate(&config, n);
+		struct fault_action action = fault_action(&config, n);
 
-		together = together && n % 100 > 0 && !fate.dropped && !fate.duplicated;
-		expected_calls += fate.dropped ? 0 : fate.duplicated ? 2 : !together;
-		for (int copies = fate.dropped ? 0 : 1 + fate.duplicated; copies > 0; copies--) {
+		together = together && n % 100 > 0 && !action.dropped && !action.duplicated;
+		expected_calls += action.dropped ? 0 : action.duplicated ? 2 : !together;
+		for (int copies = action.dropped ? 0 : 1 + action.duplicated; copies > 0;
+		     copies--) {
 			assert_int_equal(number_of(k), n);
 			assert_int_equal(place_of[k] > 0, together);
 			assert_true(icrc_is_right(k));
 			k++;
 		}
-		together = !fate.dropped && !fate.duplicated;
+		together = !action.dropped && !action.duplicated;
 	}
 	assert_int_equal(sent_count, k);
 	assert_int_equal(calls, expected_calls);

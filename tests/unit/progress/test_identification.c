@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "foreign_stack.h"
-#include "progress/identification.h"
+#include "progress/rx/ip_id.h"
 
 enum {
 	PACKETS = 200000, /* of each stack */
@@ -28,7 +28,7 @@ struct late {
 
 struct network {
 	struct stack stack;
-	struct identification peer[STACK_FLOWS];
+	struct ip_id_history peer[STACK_FLOWS];
 	struct late late[LATE];
 	unsigned int late_count;
 	unsigned int refused, arrived;
@@ -37,7 +37,7 @@ struct network {
 static void arrive(struct network *network, unsigned int flow, bool request, uint16_t id)
 {
 	network->arrived++;
-	if (!identification_believed(&network->peer[flow], request, id))
+	if (!ip_id_check(&network->peer[flow], request, id))
 		network->refused++;
 }
 
@@ -113,14 +113,14 @@ static void test_no_right_packet_is_refused(void **state)
 }
 
 /* Number of identifications with which a damaged packet would be accepted. */
-static unsigned int count_believed(const struct identification *peer, bool request)
+static unsigned int count_believed(const struct ip_id_history *peer, bool request)
 {
 	unsigned int believed = 0;
 
 	for (unsigned int id = 0; id < IDENTIFICATIONS; id++) {
-		struct identification copy = *peer;
+		struct ip_id_history copy = *peer;
 
-		believed += identification_believed(&copy, request, (uint16_t)id);
+		believed += ip_id_check(&copy, request, (uint16_t)id);
 	}
 	return believed;
 }
@@ -145,43 +145,43 @@ static void test_strength(void **state)
 			unsigned int believed = count_believed(&network.peer[flow], true);
 
 			if (places)
-				assert_true(believed <= 2 * IDENTIFICATION_PLACES);
+				assert_true(believed <= 2 * IP_ID_INDEX_MAX);
 			else
 				assert_int_equal(believed, IDENTIFICATIONS);
 		}
 	}
 }
 
-static void show_places(struct identification *peer)
+static void show_places(struct ip_id_history *peer)
 {
-	for (int i = 0; i < IDENTIFICATION_PROOF; i++) {
+	for (int i = 0; i < IP_ID_ZEROS_NEEDED; i++) {
 		assert_int_equal(count_believed(peer, true), IDENTIFICATIONS);
-		assert_true(identification_believed(peer, true, 0));
+		assert_true(ip_id_check(peer, true, 0));
 	}
 }
 
 /* The numbering of requests does not show that of responses. */
 static void test_sides(void **state)
 {
-	struct identification peer = { 0 };
+	struct ip_id_history peer = { 0 };
 
 	(void)state;
 	show_places(&peer);
-	assert_false(identification_believed(&peer, true, 40000));
-	assert_true(identification_believed(&peer, false, 40000));
+	assert_false(ip_id_check(&peer, true, 40000));
+	assert_true(ip_id_check(&peer, false, 40000));
 }
 
 /* A peer that changes is accepted from its second packet on, also with others in between. */
 static void test_change(void **state)
 {
-	struct identification peer = { 0 };
+	struct ip_id_history peer = { 0 };
 
 	(void)state;
 	show_places(&peer);
-	assert_false(identification_believed(&peer, true, 20000));
+	assert_false(ip_id_check(&peer, true, 20000));
 	for (int i = 0; i < 1000; i++)
-		assert_true(identification_believed(&peer, true, 0));
-	assert_true(identification_believed(&peer, true, 50000));
+		assert_true(ip_id_check(&peer, true, 0));
+	assert_true(ip_id_check(&peer, true, 50000));
 	assert_int_equal(count_believed(&peer, true), IDENTIFICATIONS);
 }
 
@@ -191,18 +191,18 @@ static void test_change(void **state)
  */
 static void test_damage_does_not_add_up(void **state)
 {
-	struct identification peer = { 0 };
+	struct ip_id_history peer = { 0 };
 	unsigned int odd = 0;
 
 	(void)state;
 	show_places(&peer);
 	for (int i = 1; i <= 40 * IDENTIFICATIONS; i++) {
 		if (i % IDENTIFICATIONS)
-			identification_damaged(&peer);
+			ip_id_bad_icrc(&peer);
 		else
-			odd += !identification_believed(&peer, true, (uint16_t)(1000 + i / 16));
+			odd += !ip_id_check(&peer, true, (uint16_t)(1000 + i / 16));
 		if (i % 100 == 0)
-			assert_true(identification_believed(&peer, true, 5));
+			assert_true(ip_id_check(&peer, true, 5));
 	}
 	assert_int_equal(odd, 40);
 }
@@ -213,16 +213,16 @@ static void test_damage_does_not_add_up(void **state)
  */
 static void test_expected(void **state)
 {
-	struct identification peer = { 0 };
+	struct ip_id_history peer = { 0 };
 
 	(void)state;
-	assert_int_equal(identification_expected(&peer), 0);
-	identification_began(&peer, 17);
-	assert_int_equal(identification_expected(&peer), 0);
-	identification_began(&peer, 17000);
-	assert_int_equal(identification_expected(&peer), 17001);
-	identification_began(&peer, 65535);
-	assert_int_equal(identification_expected(&peer), 0);
+	assert_int_equal(ip_id_expected(&peer), 0);
+	ip_id_batch_start(&peer, 17);
+	assert_int_equal(ip_id_expected(&peer), 0);
+	ip_id_batch_start(&peer, 17000);
+	assert_int_equal(ip_id_expected(&peer), 17001);
+	ip_id_batch_start(&peer, 65535);
+	assert_int_equal(ip_id_expected(&peer), 0);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "progress/poller.h"
+#include "progress/base/poll_yield.h"
 
 static void *run(void *arg)
 {
@@ -33,13 +33,13 @@ static void test_sleeps(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_create(&other, NULL, run, &over), 0);
-	before = poller_sleeps();
+	before = thread_voluntary_switches();
 	for (unsigned int i = 0; i < 1000; i++)
 		sched_yield();
-	assert_int_equal(poller_sleeps(), before);
+	assert_int_equal(thread_voluntary_switches(), before);
 	for (unsigned int i = 0; i < 10; i++)
 		usleep(1000);
-	assert_int_equal(poller_sleeps(), before + 10);
+	assert_int_equal(thread_voluntary_switches(), before + 10);
 	over = true;
 	pthread_join(other, NULL);
 }
@@ -58,12 +58,12 @@ static void test_preemptions(void **state)
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 	assert_int_equal(pthread_create(&other, NULL, run, &over), 0);
-	sleeps = poller_sleeps();
-	preemptions = poller_preemptions();
+	sleeps = thread_voluntary_switches();
+	preemptions = thread_involuntary_switches();
 	/* One of them alone may come before the other thread is ready, or has had its share. */
-	while (poller_preemptions() < preemptions + 5)
+	while (thread_involuntary_switches() < preemptions + 5)
 		sched_yield();
-	assert_int_equal(poller_sleeps(), sleeps);
+	assert_int_equal(thread_voluntary_switches(), sleeps);
 	over = true;
 	pthread_join(other, NULL);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
@@ -78,40 +78,40 @@ static uint64_t tell_preemptions(void)
 	return told_preemptions;
 }
 
-static uint64_t patience_after(struct poller_patience *patience, uint64_t took)
+static uint64_t patience_after(struct poll_backoff *backoff, uint64_t took)
 {
-	poller_yielded(patience, took, tell_preemptions);
-	return patience->ns;
+	poll_backoff_yielded(backoff, took, tell_preemptions);
+	return backoff->ns;
 }
 
 /* Nobody else is ready: a yield is quick, or as slow as system calls are on this machine. */
 static void test_patience_alone(void **state)
 {
-	struct poller_patience patience = POLLER_PATIENCE;
+	struct poll_backoff backoff = POLL_BACKOFF_INITIALIZER;
 
 	(void)state;
 	times_asked = 0;
 	told_preemptions = 0;
-	assert_int_equal(patience.ns, POLLER_PATIENCE_NS);
-	assert_int_equal(patience_after(&patience, 300), POLLER_PATIENCE_NS);
+	assert_int_equal(backoff.ns, POLL_YIELD_NS);
+	assert_int_equal(patience_after(&backoff, 300), POLL_YIELD_NS);
 	assert_int_equal(times_asked, 0);
 	for (uint64_t took = 1001; took < 100000; took += 1000)
-		assert_int_equal(patience_after(&patience, took), POLLER_PATIENCE_NS);
+		assert_int_equal(patience_after(&backoff, took), POLL_YIELD_NS);
 	/* Switches from before do not belong to the yield, but count once. */
 	told_preemptions = 7;
-	assert_int_equal(patience_after(&patience, 1500), 0);
-	assert_int_equal(patience_after(&patience, 1500), POLLER_PATIENCE_NS);
+	assert_int_equal(patience_after(&backoff, 1500), 0);
+	assert_int_equal(patience_after(&backoff, 1500), POLL_YIELD_NS);
 }
 
 /* Another one has had the processor: it may be the one that is waited for. */
 static void test_patience_shared(void **state)
 {
-	struct poller_patience patience = POLLER_PATIENCE;
+	struct poll_backoff backoff = POLL_BACKOFF_INITIALIZER;
 
 	(void)state;
 	for (told_preemptions = 1; told_preemptions < 20; told_preemptions++)
-		assert_int_equal(patience_after(&patience, 10000), 0);
-	assert_int_equal(patience_after(&patience, 300), POLLER_PATIENCE_NS);
+		assert_int_equal(patience_after(&backoff, 10000), 0);
+	assert_int_equal(patience_after(&backoff, 300), POLL_YIELD_NS);
 }
 
 /*
@@ -121,39 +121,39 @@ static void test_patience_shared(void **state)
  */
 static void test_patience_beside_computing(void **state)
 {
-	struct poller_patience patience = POLLER_PATIENCE;
-	uint64_t expected = POLLER_PATIENCE_NS;
+	struct poll_backoff backoff = POLL_BACKOFF_INITIALIZER;
+	uint64_t expected = POLL_YIELD_NS;
 
 	(void)state;
 	told_preemptions = 1;
 	for (unsigned int i = 0; i < 4; i++) {
 		expected *= i < 2 ? 2 : 8;
-		patience.paid = i >= 2;
-		assert_int_equal(patience_after(&patience, 600000), expected);
-		assert_false(patience.paid);
-		assert_int_equal(patience_after(&patience, 300), expected);
+		backoff.wait_found_work = i >= 2;
+		assert_int_equal(patience_after(&backoff, 600000), expected);
+		assert_false(backoff.wait_found_work);
+		assert_int_equal(patience_after(&backoff, 300), expected);
 	}
-	patience.paid = true;
-	assert_int_equal(patience_after(&patience, 600000), 10000000);
-	for (expected = 5000000; expected > POLLER_PATIENCE_NS; expected /= 2) {
+	backoff.wait_found_work = true;
+	assert_int_equal(patience_after(&backoff, 600000), 10000000);
+	for (expected = 5000000; expected > POLL_YIELD_NS; expected /= 2) {
 		told_preemptions++;
-		assert_int_equal(patience_after(&patience, 10000), expected);
+		assert_int_equal(patience_after(&backoff, 10000), expected);
 	}
-	for (told_preemptions++; patience.ns > 0; told_preemptions++)
-		patience_after(&patience, 10000);
-	assert_int_equal(patience_after(&patience, 600000), 2 * POLLER_PATIENCE_NS);
+	for (told_preemptions++; backoff.ns > 0; told_preemptions++)
+		patience_after(&backoff, 10000);
+	assert_int_equal(patience_after(&backoff, 600000), 2 * POLL_YIELD_NS);
 }
 
 /* Other threads poll as well: waits find no work, and get shorter each time. */
 static void test_patience_beside_pollers(void **state)
 {
-	struct poller_patience patience = { .ns = 10000000 };
+	struct poll_backoff backoff = { .ns = 10000000 };
 
 	(void)state;
 	for (uint64_t expected = 5000000; expected >= 20000; expected /= 2)
-		assert_int_equal(patience_after(&patience, 70000000), expected);
+		assert_int_equal(patience_after(&backoff, 70000000), expected);
 	for (unsigned int i = 0; i < 100; i++)
-		assert_uint_in_range(patience_after(&patience, 600000), 9765, 40000);
+		assert_uint_in_range(patience_after(&backoff, 600000), 9765, 40000);
 }
 
 int main(void)

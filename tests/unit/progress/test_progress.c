@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "link_child.h"
-#include "progress/instance.h"
-#include "progress/turn.h"
+#include "progress/progress_priv.h"
+#include "progress/loop.h"
 
 enum {
 	BUFFER_BYTES = 256 * 1024,
@@ -95,7 +95,7 @@ static void test_helper_alone(void **state)
 		assert_true(end_wait_for(&a.sent, i));
 		assert_memory_equal(to_memory, from_memory, 9000);
 	}
-	assert_int_equal(progress_count(progress, PROGRESS_COUNT_POLL_TURNS), 0);
+	assert_int_equal(progress_count(progress, PROGRESS_COUNT_POLL_CYCLES), 0);
 	end_close(&a);
 	end_close(&b);
 	progress_put(progress);
@@ -251,14 +251,14 @@ static void test_deadline_wakes_helper(void **state)
 static void test_giving_way_ends(void **state)
 {
 	struct progress *progress = get_progress();
-	uint64_t before = progress_count(progress, PROGRESS_COUNT_POLL_TURNS), turns;
+	uint64_t before = progress_count(progress, PROGRESS_COUNT_POLL_CYCLES), turns;
 
 	(void)state;
-	atomic_fetch_add(&progress->turn_wanted, 1);
+	atomic_fetch_add(&progress->cycle_lock_waiters, 1);
 	for (int i = 0; i < 100000; i++)
 		progress_poll(progress);
-	atomic_fetch_sub(&progress->turn_wanted, 1);
-	turns = progress_count(progress, PROGRESS_COUNT_POLL_TURNS) - before;
+	atomic_fetch_sub(&progress->cycle_lock_waiters, 1);
+	turns = progress_count(progress, PROGRESS_COUNT_POLL_CYCLES) - before;
 	assert_uint_in_range(turns, 10, 1000);
 	progress_put(progress);
 }
@@ -272,20 +272,20 @@ static void test_helper_asks_for_no_turn(void **state)
 
 	(void)state;
 	wakeup_arm(progress);
-	pthread_mutex_lock(&progress->turn_lock);
-	before = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
-	wakeup_helper(progress);
+	pthread_mutex_lock(&progress->cycle_lock);
+	before = progress_count(progress, PROGRESS_COUNT_THREAD_CYCLES);
+	wakeup_thread(progress);
 	for (until = progress_now() + 100000000; progress_now() < until; usleep(1000))
-		asked |= atomic_load(&progress->turn_wanted);
-	after = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
-	pthread_mutex_unlock(&progress->turn_lock);
+		asked |= atomic_load(&progress->cycle_lock_waiters);
+	after = progress_count(progress, PROGRESS_COUNT_THREAD_CYCLES);
+	pthread_mutex_unlock(&progress->cycle_lock);
 	assert_int_equal(asked, 0);
 	assert_true(after == before);
 	until = progress_now() + PATIENCE_NS;
-	while (progress_count(progress, PROGRESS_COUNT_HELPER_TURNS) == before &&
+	while (progress_count(progress, PROGRESS_COUNT_THREAD_CYCLES) == before &&
 	       progress_now() < until)
 		usleep(200);
-	assert_true(progress_count(progress, PROGRESS_COUNT_HELPER_TURNS) > before);
+	assert_true(progress_count(progress, PROGRESS_COUNT_THREAD_CYCLES) > before);
 	progress_put(progress);
 }
 
@@ -429,20 +429,20 @@ static void test_unread_ack_is_no_timeout(void **state)
 	a.timeout_code = 16; /* 268 ms */
 	end_connect(&a, b.qp.qpn);
 	end_connect(&b, a.qp.qpn);
-	turn_lock(progress);
+	progress_lock(progress);
 	assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
 	assert_true(end_send(&a, from_memory, 100));
 	send_strays(200);
 	/* Each turn receives one packet, and b may delay the ACK for some of them. */
 	while (b.received == 0 || eng_resp_pending(b.qp.engine) != ENG_RESP_NONE)
-		turn_make(progress, TURN_POLLER);
+		progress_run_once(progress, PROGRESS_CALLER_POLLER);
 	assert_int_equal(eng_timeouts(a.qp.engine), 0);
 	assert_int_equal(a.sent, 0);
 	usleep(300000);
-	turn_make(progress, TURN_POLLER);
+	progress_run_once(progress, PROGRESS_CALLER_POLLER);
 	assert_int_equal(a.sent, 1);
 	assert_int_equal(eng_timeouts(a.qp.engine), 0);
-	turn_unlock(progress);
+	progress_unlock(progress);
 	end_close(&a);
 	end_close(&b);
 	progress_put(progress);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "link_child.h"
-#include "progress/datagram.h"
-#include "progress/instance.h"
+#include "progress/path/ud_path.h"
+#include "progress/progress_priv.h"
 
 enum {
 	ADDRESSES = 200,
@@ -22,9 +22,9 @@ enum {
 };
 
 /* 127.0.1.0 and on. */
-static void hear(struct progress *progress, struct progress_listen *listen, unsigned int count)
+static void hear(struct progress *progress, struct progress_ud_addrs *listen, unsigned int count)
 {
-	struct progress_local local[ADDRESSES] = { 0 };
+	struct progress_local_addr local[ADDRESSES] = { 0 };
 	char error[PROGRESS_ERROR_TEXT];
 
 	for (unsigned int i = 0; i < count; i++) {
@@ -32,13 +32,13 @@ static void hear(struct progress *progress, struct progress_listen *listen, unsi
 		local[i].gid[14] = 1;
 		local[i].gid[15] = (uint8_t)i;
 	}
-	assert_int_equal(progress_listen_set(progress, listen, local, count, error), 0);
+	assert_int_equal(progress_ud_addrs_set(progress, listen, local, count, error), 0);
 }
 
 static void idle_turns_cost_the_same(void **state)
 {
 	struct progress *progress = get_progress();
-	struct progress_listen *listen = progress_listen_new();
+	struct progress_ud_addrs *listen = progress_ud_addrs_new();
 	uint64_t calls, turns;
 
 	(void)state;
@@ -46,12 +46,12 @@ static void idle_turns_cost_the_same(void **state)
 	hear(progress, listen, ADDRESSES);
 	assert_int_equal(progress->address_count, ADDRESSES);
 	calls = progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS);
-	turns = poll_turns(progress);
-	while (poll_turns(progress) < turns + TURNS)
+	turns = poll_cycles(progress);
+	while (poll_cycles(progress) < turns + TURNS)
 		progress_poll(progress);
 	calls = progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS) - calls;
 	assert_true(calls < 2 * TURNS);
-	progress_listen_close(progress, listen);
+	progress_ud_addrs_close(progress, listen);
 	assert_int_equal(progress->address_count, 0);
 	progress_put(progress);
 }
@@ -80,7 +80,7 @@ static void what_comes_is_received(void **state)
 {
 	static const unsigned int counts[] = { ADDRESSES, 2, ADDRESSES };
 	struct progress *progress = get_progress();
-	struct progress_listen *listen = progress_listen_new();
+	struct progress_ud_addrs *listen = progress_ud_addrs_new();
 	struct progress_end a, b, c, d;
 
 	(void)state;
@@ -97,7 +97,7 @@ static void what_comes_is_received(void **state)
 			end_close(&d);
 		}
 	}
-	progress_listen_close(progress, listen);
+	progress_ud_addrs_close(progress, listen);
 	exchange(&a, &b, false);
 	exchange(&a, &b, true);
 	end_close(&a);
@@ -123,9 +123,9 @@ static void send_to_second(uint32_t qpn)
 static uint64_t calls_of_turns(struct progress *progress, unsigned int turns)
 {
 	uint64_t calls = progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS);
-	uint64_t end = poll_turns(progress) + turns;
+	uint64_t end = poll_cycles(progress) + turns;
 
-	while (poll_turns(progress) < end)
+	while (poll_cycles(progress) < end)
 		progress_poll(progress);
 	return progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS) - calls;
 }
@@ -137,7 +137,7 @@ static uint64_t calls_of_turns(struct progress *progress, unsigned int turns)
 static void a_quiet_address_is_read_rarely(void **state)
 {
 	struct progress *progress = get_progress();
-	struct progress_listen *listen = progress_listen_new();
+	struct progress_ud_addrs *listen = progress_ud_addrs_new();
 	struct progress_end a, b;
 	uint64_t malformed;
 
@@ -154,7 +154,7 @@ static void a_quiet_address_is_read_rarely(void **state)
 	assert_int_equal(progress_count(progress, PROGRESS_COUNT_MALFORMED), malformed + 1);
 	/* It is busy too now. */
 	assert_uint_in_range(calls_of_turns(progress, TURNS), TURNS + TURNS / 2, 3 * TURNS);
-	progress_listen_close(progress, listen);
+	progress_ud_addrs_close(progress, listen);
 	end_close(&a);
 	end_close(&b);
 	progress_put(progress);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Work that a thread of its own does: aside_finish() waits for it, and loses nothing wanted.  Where
+ * Work that a thread of its own does: work_flush() waits for it, and loses nothing wanted.  Where
  * there is no thread for it, it is done all the same, and by one at a time.
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "link/thread.h"
-#include "progress/aside.h"
+#include "progress/base/work.h"
 
 static sem_t begun, may_end;
 static atomic_uint done, working, most_working;
@@ -40,14 +40,14 @@ static void work(void)
 	atomic_fetch_add(&done, 1);
 }
 
-static struct aside aside = ASIDE_INITIALIZER(work);
+static struct work aside = WORK_INITIALIZER(work);
 static atomic_uint finishers;
 
 static void *finish(void *arg)
 {
 	(void)arg;
 	atomic_fetch_add(&finishers, 1);
-	aside_finish(&aside);
+	work_flush(&aside);
 	/* Number of works done by then. */
 	return (void *)(uintptr_t)atomic_load(&done);
 }
@@ -86,7 +86,7 @@ static void test_finish_waits(void **state)
 	pthread_t thread;
 
 	(void)state;
-	aside_want(&aside);
+	work_schedule(&aside);
 	sem_wait(&begun);
 	begin_to_finish(&thread);
 	sem_post(&may_end);
@@ -99,9 +99,9 @@ static void test_finish_loses_nothing(void **state)
 	pthread_t thread;
 
 	(void)state;
-	aside_want(&aside);
+	work_schedule(&aside);
 	sem_wait(&begun);
-	aside_want(&aside);
+	work_schedule(&aside);
 	begin_to_finish(&thread);
 	sem_post(&may_end);
 	sem_post(&may_end);
@@ -113,24 +113,24 @@ static void test_wanted_while_finishing(void **state)
 	pthread_t thread;
 
 	(void)state;
-	aside_want(&aside);
+	work_schedule(&aside);
 	sem_wait(&begun);
 	begin_to_finish(&thread);
-	aside_want(&aside);
+	work_schedule(&aside);
 	sem_post(&may_end);
 	sem_post(&may_end);
 	assert_int_equal(finished(thread), 2);
 	/* And it is as at first. */
-	aside_want(&aside);
+	work_schedule(&aside);
 	sem_post(&may_end);
-	aside_finish(&aside);
+	work_flush(&aside);
 	assert_int_equal(atomic_load(&done), 3);
 }
 
 static void *want(void *arg)
 {
 	(void)arg;
-	aside_want(&aside);
+	work_schedule(&aside);
 	return NULL;
 }
 
@@ -153,8 +153,8 @@ static void test_no_thread(void **state)
 	assert_int_equal(atomic_load(&most_working), 1);
 	/* And by a thread, once there are some. */
 	atomic_store(&no_threads, false);
-	aside_want(&aside);
-	aside_finish(&aside);
+	work_schedule(&aside);
+	work_flush(&aside);
 	assert_int_equal(atomic_load(&done), 3);
 }
 

@@ -12,7 +12,7 @@
 
 #include "demux_peer.h"
 #include "engine/base/aeth.h"
-#include "progress/turn.h"
+#include "progress/loop.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -110,17 +110,17 @@ static void test_rnr_wait(void **state)
 	end_connect(&end, 0x123456);
 	demux_peer_open(&peer, "127.0.0.1");
 	/* No other thread makes a turn while the lock is held. */
-	turn_lock(progress);
+	progress_lock(progress);
 	assert_true(end_send(&end, &byte, 1));
 	refuse();
 	for (int turns = 0; turns < MANY_TURNS && !is_refused(); turns++) {
 		usleep(BETWEEN_TURNS_US);
 		meanwhile = pause_thread;
-		turn_make(progress, TURN_POLLER);
+		progress_run_once(progress, PROGRESS_CALLER_POLLER);
 	}
 	assert_true(is_refused());
 	assert_true(eng_timer(end.qp.engine) >= pause_ended + rnr_timer_ns(RNR_CODE));
-	turn_unlock(progress);
+	progress_unlock(progress);
 	demux_peer_close(&peer);
 	end_close(&end);
 	progress_put(progress);
@@ -157,14 +157,14 @@ static enum order order_of_ack(struct progress *progress, struct progress_end *a
 
 	while (wakeup_is_armed(progress))
 		progress_poll(progress);
-	turns = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
+	turns = progress_count(progress, PROGRESS_COUNT_THREAD_CYCLES);
 	memset(from, round, LENGTH);
 	assert_true(end_write(a, from, LENGTH, request));
 	do
 		progress_poll(progress);
 	while (byte_at(b, request + LENGTH - 1) != round);
 	assert_true(end_write(b, from, LENGTH, answer));
-	in_time = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS) == turns;
+	in_time = progress_count(progress, PROGRESS_COUNT_THREAD_CYCLES) == turns;
 	while (a->sent == sent)
 		progress_poll(progress);
 	behind = byte_at(a, answer + LENGTH - 1) == round;

@@ -61,7 +61,7 @@ static void use_dead(struct progress *progress, struct progress_end *a)
 	if (progress_watch(progress, 0, NULL, NULL) != -EOWNERDEAD)
 		_exit(5);
 	progress_unwatch(progress, 0);
-	progress_each_qp(no_visit, NULL);
+	progress_for_each_qp(no_visit, NULL);
 	progress_count(progress, PROGRESS_COUNT_SEND_CALLS);
 	progress_qp_remove(progress, &a->qp);
 	progress_put(progress);
@@ -97,7 +97,7 @@ static void wait_for_child(pid_t child)
  */
 static void await_helper(struct progress *progress)
 {
-	while (!progress_count(progress, PROGRESS_COUNT_HELPER_TURNS))
+	while (!progress_count(progress, PROGRESS_COUNT_THREAD_CYCLES))
 		usleep(1000);
 }
 

@@ -98,7 +98,7 @@ static void *look_on(void *arg)
 	while (!atomic_load(&over)) {
 		unsigned int seen = 0;
 
-		progress_each_qp(visit, &seen);
+		progress_for_each_qp(visit, &seen);
 		progress_count(progress, PROGRESS_COUNT_SEND_CALLS);
 		progress_notify_armed(progress);
 		usleep(3000);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "progress/table.h"
+#include "progress/base/qpn_table.h"
 
 enum {
 	LAST_SLOT = LINK_SLOTS - 1,
@@ -21,7 +21,7 @@ static struct progress_qp *find(struct qpn_table *table, uint32_t qpn)
 {
 	bool ours;
 
-	return table_find(table, qpn, &ours);
+	return qpn_table_find(table, qpn, &ours);
 }
 
 static struct qpn_table table;
@@ -40,18 +40,18 @@ static void test_found_until_removed(void **state)
 	struct progress_qp qp = { 0 }, other = { 0 };
 
 	(void)state;
-	table_init(&table, 5, 1000);
-	assert_int_equal(table_add(&table, &qp), 1);
+	qpn_table_init(&table, 5, 1000);
+	assert_int_equal(qpn_table_add(&table, &qp), 1);
 	assert_int_equal(qp.qpn, 5u << LINK_SLOT_SHIFT | 1000);
 	assert_ptr_equal(find(&table, qp.qpn), &qp);
-	assert_int_equal(table_add(&table, &other), 2);
+	assert_int_equal(qpn_table_add(&table, &other), 2);
 	assert_int_equal(other.qpn, qp.qpn + 1);
 	assert_null(find(&table, other.qpn + 1));
 	assert_null(find(&table, 5u << LINK_SLOT_SHIFT | LINK_INDEX_MASK));
-	table_remove(&table, &qp);
+	qpn_table_remove(&table, &qp);
 	assert_null(find(&table, qp.qpn));
 	assert_ptr_equal(find(&table, other.qpn), &other);
-	table_fini(&table);
+	qpn_table_fini(&table);
 }
 
 /* A number that has become free is not given again before all others have been. */
@@ -61,49 +61,49 @@ static void test_round_robin(void **state)
 	uint32_t first;
 
 	(void)state;
-	table_init(&table, 1, 70000);
-	assert_int_equal(table_add(&table, &qp), 1);
+	qpn_table_init(&table, 1, 70000);
+	assert_int_equal(qpn_table_add(&table, &qp), 1);
 	first = qp.qpn;
-	for (uint32_t given = 1; given <= LINK_INDEX_MASK - TABLE_FIRST_INDEX; given++) {
-		table_remove(&table, &qp);
-		assert_int_equal(table_add(&table, &qp), 1);
+	for (uint32_t given = 1; given <= LINK_INDEX_MASK - QPN_TABLE_FIRST_INDEX; given++) {
+		qpn_table_remove(&table, &qp);
+		assert_int_equal(qpn_table_add(&table, &qp), 1);
 		assert_int_not_equal(qp.qpn, first);
 	}
-	table_remove(&table, &qp);
-	assert_int_equal(table_add(&table, &qp), 1);
+	qpn_table_remove(&table, &qp);
+	assert_int_equal(qpn_table_add(&table, &qp), 1);
 	assert_int_equal(qp.qpn, first);
-	table_fini(&table);
+	qpn_table_fini(&table);
 }
 
 /* All numbers of a slot but the reserved ones can be had, each once; then there are none. */
 static void test_all_numbers(void **state)
 {
-	size_t count = LINK_INDEX_MASK + 1 - TABLE_FIRST_INDEX - 1;
+	size_t count = LINK_INDEX_MASK + 1 - QPN_TABLE_FIRST_INDEX - 1;
 	struct progress_qp *qps = new_qps(count + 1);
 	uint8_t *given = calloc(LINK_INDEX_MASK + 1, 1);
 
 	(void)state;
 	assert_non_null(given);
-	table_init(&table, LAST_SLOT, 0xdeadbeef);
+	qpn_table_init(&table, LAST_SLOT, 0xdeadbeef);
 	for (size_t i = 0; i < count; i++) {
 		uint32_t index;
 
-		assert_int_equal(table_add(&table, &qps[i]), i + 1);
+		assert_int_equal(qpn_table_add(&table, &qps[i]), i + 1);
 		index = qps[i].qpn & LINK_INDEX_MASK;
 		assert_int_equal(qps[i].qpn >> LINK_SLOT_SHIFT, LAST_SLOT);
-		assert_true(index >= TABLE_FIRST_INDEX);
+		assert_true(index >= QPN_TABLE_FIRST_INDEX);
 		/* The number that means multicast. */
 		assert_int_not_equal(qps[i].qpn, 0xffffff);
 		assert_int_equal(given[index], 0);
 		given[index] = 1;
 	}
-	assert_int_equal(table_add(&table, &qps[count]), -ENOSPC);
+	assert_int_equal(qpn_table_add(&table, &qps[count]), -ENOSPC);
 	for (size_t i = 0; i < count; i++)
 		assert_ptr_equal(find(&table, qps[i].qpn), &qps[i]);
-	table_remove(&table, &qps[77]);
-	assert_int_equal(table_add(&table, &qps[count]), count);
+	qpn_table_remove(&table, &qps[77]);
+	assert_int_equal(qpn_table_add(&table, &qps[count]), count);
 	assert_int_equal(qps[count].qpn, qps[77].qpn);
-	table_fini(&table);
+	qpn_table_fini(&table);
 	free(given);
 	free(qps);
 }
@@ -114,10 +114,10 @@ static void test_start_is_moved(void **state)
 	struct progress_qp qp = { 0 };
 
 	(void)state;
-	table_init(&table, 0, 1);
-	assert_int_equal(table_add(&table, &qp), 1);
-	assert_int_equal(qp.qpn, TABLE_FIRST_INDEX);
-	table_fini(&table);
+	qpn_table_init(&table, 0, 1);
+	assert_int_equal(qpn_table_add(&table, &qp), 1);
+	assert_int_equal(qp.qpn, QPN_TABLE_FIRST_INDEX);
+	qpn_table_fini(&table);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <rdma/rdma_user_cm.h>
 
 #include "link/netlink/neighbour.h"
-#include "progress/gsi.h"
+#include "progress/gsi/gsi.h"
 #include "ucm/addr/devices.h"
 #include "ucm/ucm_core.h"
 #include "ucm/addr/route.h"

@@ -2,7 +2,7 @@
 /*
  * A host without network for tests of providers/uroce/ucm: two devices, queue pair 1 whose messages
  * come back to this process when world_deliver() is called, and a clock that stands still.  It
- * takes the place of progress/gsi.h, of ucm/addr/devices.h, and of what ucm needs of verbs.
+ * takes the place of progress/gsi/gsi.h, of ucm/addr/devices.h, and of what ucm needs of verbs.
  */
 #ifndef UROCE_TESTS_UNIT_UCM_WORLD_H
 #define UROCE_TESTS_UNIT_UCM_WORLD_H

@@ -17,7 +17,7 @@
 
 #include <rdma/ib_user_verbs.h>
 
-#include "progress/instance.h"
+#include "progress/progress_priv.h"
 #include "verbs/completion/cq.h"
 #include "verbs/context.h"
 
@@ -260,14 +260,14 @@ static void an_armed_poll_awaits_answers(void **state)
 	/* An unsolicited completion: the queue stays armed. */
 	arm(UROCE_NOTIFY_SOLICITED);
 	add(1, 1);
-	pthread_mutex_lock(&progress.turn_lock);
-	atomic_store(&progress.answering, true);
+	pthread_mutex_lock(&progress.cycle_lock);
+	atomic_store(&progress.sending_responses, true);
 	assert_int_equal(pthread_create(&thread, NULL, take_one, &taken), 0);
-	while (!atomic_load(&progress.turn_wanted) && !atomic_load(&taken))
+	while (!atomic_load(&progress.cycle_lock_waiters) && !atomic_load(&taken))
 		sched_yield();
 	waited = !atomic_load(&taken);
-	atomic_store(&progress.answering, false);
-	pthread_mutex_unlock(&progress.turn_lock);
+	atomic_store(&progress.sending_responses, false);
+	pthread_mutex_unlock(&progress.cycle_lock);
 	pthread_join(thread, NULL);
 	assert_int_equal(taken, 1);
 	assert_true(waited);
@@ -278,7 +278,7 @@ static uint64_t poll_turns_of(struct progress *worker)
 	uint64_t counters[PROGRESS_COUNTER_COUNT];
 
 	progress_worker_counters(worker, counters);
-	return counters[PROGRESS_COUNT_POLL_TURNS];
+	return counters[PROGRESS_COUNT_POLL_CYCLES];
 }
 
 /* A poll makes a turn for each worker whose queue pairs complete into the CQ, and for no other. */

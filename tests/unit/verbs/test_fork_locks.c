@@ -27,7 +27,7 @@
 #include <rdma/uroce-abi.h>
 
 #include "link_child.h"
-#include "progress/datagram.h"
+#include "progress/path/ud_path.h"
 #include "link/broker/guest.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
@@ -194,7 +194,7 @@ static void while_an_address_comes(void **state)
 	atomic_store(&hold_recv, true);
 	add_address("lo:1", INADDR_LOOPBACK + 8);
 	fork_meanwhile(put_watch);
-	progress_listen_close(progress, context.listen[0]);
+	progress_ud_addrs_close(progress, context.listen[0]);
 	free(list);
 }
 

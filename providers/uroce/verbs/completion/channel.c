@@ -163,7 +163,7 @@ void uroce_channel_read(struct uroce_comp_channel *channel)
 
 void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
-	int worker = progress_turn_worker();
+	int worker = progress_cycle_worker();
 	struct deferred_events *deferred = worker < 0 ? NULL : &deferred_events[worker];
 
 	if (!deferred || deferred->count == MAX_DEFERRED) {

@@ -9,7 +9,7 @@
 #include <infiniband/urocedv.h>
 
 #include "cq_overrun.h"
-#include "progress/helgrind.h"
+#include "progress/base/helgrind.h"
 #include "verbs/forked.h"
 #include "verbs/ops.h"
 
@@ -264,7 +264,7 @@ static __attribute__((noinline)) int poll_ring(struct uroce_cq *cq, int count, s
 	worker = cq->workers.own;
 	other_workers = uroce_cq_other_workers(&cq->workers);
 	do
-		progress_await_answers(worker);
+		progress_wait_responses(worker);
 	while ((worker = uroce_worker_set_next(&other_workers)));
 	return polled;
 }
@@ -308,7 +308,7 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *t
 	polled = poll_ring(cq, count, wc, timestamps);
 	if (polled > 0) {
 		do
-			progress_polled(worker);
+			progress_note_poll(worker);
 		while ((worker = uroce_worker_set_next(&other_workers)));
 	}
 	/* Another thread may have polled the CQEs. */
@@ -426,7 +426,7 @@ static void stop_events(struct uroce_cq *cq)
 	uroce_cq_destroy_timer(cq);
 	if (cq->channel) {
 		/* A running progress cycle may have deferred an event of cq. */
-		progress_await_turns();
+		progress_sync_all();
 		uroce_channel_purge(cq->channel, cq);
 	}
 	uroce_async_purge(cq->context, &cq->base.cq);

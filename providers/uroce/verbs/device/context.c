@@ -21,7 +21,7 @@
 static const struct progress_hooks hooks = {
 	.enter = key_table_enter,
 	.leave = key_table_leave,
-	.turn_over = uroce_channel_turn_over,
+	.cycle_done = uroce_channel_turn_over,
 	.timed_out = uroce_path_suspect,
 };
 
@@ -87,7 +87,7 @@ static int start_capture(char text[PROGRESS_ERROR_TEXT])
 static void register_exit_handler(void)
 {
 	/* If it fails the process runs without this. */
-	(void)atexit(progress_leave);
+	(void)atexit(progress_exit_flush);
 }
 
 /*

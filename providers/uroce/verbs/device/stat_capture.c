@@ -12,7 +12,7 @@
 
 #include "capture/capture.h"
 #include "link/scm_rights.h"
-#include "progress/aside.h"
+#include "progress/base/work.h"
 #include "verbs/complain.h"
 
 static void end_capture(void);
@@ -23,10 +23,10 @@ static struct {
 	int fd; /* of the connection, or -1 */
 	bool watched;
 	bool capturing;
-	struct aside end_work; /* stopping may block while the file is written */
+	struct work end_work; /* stopping may block while the file is written */
 } capture_client = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		     .fd = -1,
-		     .end_work = ASIDE_INITIALIZER(end_capture) };
+		     .end_work = WORK_INITIALIZER(end_capture) };
 
 /* text describes the error, or is NULL. */
 static void send_reply(int fd, enum uroce_abi_message kind, int error, const char *text,
@@ -98,7 +98,7 @@ static void handle_client_message(void *arg)
 		close(file);
 	progress_unwatch(arg, capture_client.fd);
 	capture_client.watched = false;
-	aside_want(&capture_client.end_work);
+	work_schedule(&capture_client.end_work);
 unlock:
 	pthread_mutex_unlock(&capture_client.lock);
 }
@@ -160,14 +160,14 @@ void stat_capture_end(struct progress *progress)
 	/* A callback that is running sees that watched is false. */
 	if (fd >= 0)
 		progress_unwatch(progress, fd);
-	aside_finish(&capture_client.end_work);
+	work_flush(&capture_client.end_work);
 	end_capture();
 }
 
 void stat_capture_forked(void)
 {
 	pthread_mutex_init(&capture_client.lock, NULL);
-	aside_forked(&capture_client.end_work);
+	work_reset_in_child(&capture_client.end_work);
 	if (capture_client.fd >= 0)
 		close(capture_client.fd);
 	capture_client.fd = -1;

@@ -260,7 +260,7 @@ int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes)
 	write_workers(&writer);
 	write_names(&writer, UROCE_ABI_RECORD_QP_NAMES, ENG_COUNTER_COUNT, qp_counter_name);
 	uroce_devices_visit_open(write_device, &writer);
-	progress_each_qp(write_qp, &writer);
+	progress_for_each_qp(write_qp, &writer);
 	if (write_extension)
 		write_extension(&writer);
 	file = writer.failed ? -ENOMEM : write_memfd(&writer);

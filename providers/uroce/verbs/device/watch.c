@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <string.h>
 
-#include "progress/aside.h"
+#include "progress/base/work.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
 #include "verbs/qp/ud.h"
@@ -22,7 +22,7 @@ static void run_address_handlers(void)
 }
 
 /* Opening an address may take seconds, and must not delay the timers of the progress thread. */
-static struct aside address_work = ASIDE_INITIALIZER(run_address_handlers);
+static struct work address_work = WORK_INITIALIZER(run_address_handlers);
 
 void uroce_on_address_change(void (*hook)(void))
 {
@@ -37,7 +37,7 @@ static void handle_netdev_events(void *arg)
 	/* After a buffer overrun changes were lost and their number is unknown: refresh as well. */
 	if (netdev_watch_drain(arg) != 0) {
 		uroce_devices_refresh();
-		aside_want(&address_work);
+		work_schedule(&address_work);
 	}
 }
 
@@ -81,7 +81,7 @@ void uroce_watch_put(struct progress *progress)
 	 * uroce_watch_get(), which waits for watch_lock.
 	 */
 	if (ended)
-		aside_finish(&address_work);
+		work_flush(&address_work);
 }
 
 void uroce_watch_fork_prepare(void)
@@ -103,6 +103,6 @@ void uroce_watch_fork_child(void)
 		netdev_watch_abandon(watch);
 	watch = NULL;
 	watch_users = 0;
-	aside_forked(&address_work);
+	work_reset_in_child(&address_work);
 	pthread_mutex_unlock(&watch_lock);
 }

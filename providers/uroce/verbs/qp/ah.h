@@ -5,7 +5,7 @@
 #ifndef UROCE_VERBS_AH_H
 #define UROCE_VERBS_AH_H
 
-#include "progress/datagram.h"
+#include "progress/path/ud_path.h"
 #include "verbs/uroce.h"
 
 /*

@@ -39,7 +39,7 @@ static void fail_on_cq_overrun(struct progress_qp *progress_qp)
 	default:
 		eng_set_state(progress_qp->engine, ENG_ERR, progress_now());
 		uroce_qp_async_event(qp, IBV_EVENT_QP_FATAL);
-		progress_changed(progress_qp->worker, progress_qp);
+		progress_qp_changed(progress_qp->worker, progress_qp);
 	}
 }
 
@@ -58,7 +58,7 @@ static void run_work(void *arg)
 	(void)arg;
 	/* Reset the eventfd first: an overrun from now on signals it again. */
 	if (read(work.fd, &count, sizeof(count)) == sizeof(count))
-		progress_each_qp(run_qp_work, NULL);
+		progress_for_each_qp(run_qp_work, NULL);
 }
 
 int uroce_qp_work_get(struct progress *progress)

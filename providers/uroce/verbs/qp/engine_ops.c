@@ -2,7 +2,7 @@
 /* Engine callbacks of QPs: memory by L_Key and R_Key, completions, events, receive requests. */
 #include "early_pool.h"
 #include "mw.h"
-#include "progress/gsi.h"
+#include "progress/gsi/gsi.h"
 #include "srq.h"
 #include "xrc.h"
 
@@ -83,7 +83,7 @@ static void event(void *owner, enum eng_event event)
 		[ENG_EVENT_SRQ_LIMIT] = IBV_EVENT_SRQ_LIMIT_REACHED,
 	};
 
-	gsi_queue_pair_event(qp->context->progress, qp->progress.qpn, event);
+	gsi_report_qp_event(qp->context->progress, qp->progress.qpn, event);
 	if (event != ENG_EVENT_FIRST_REQUEST && event != ENG_EVENT_CREDITS_HIDDEN)
 		uroce_qp_async_event(qp, types[event]);
 }

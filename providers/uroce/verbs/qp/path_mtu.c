@@ -59,7 +59,7 @@ static void check_path(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int 
 	packet += link_gid_is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
 	if (!actual_mtu || actual_mtu >= packet)
 		return;
-	progress_note(qp->progress.worker, PROGRESS_COUNT_PATH_TOO_SMALL);
+	progress_count_event(qp->progress.worker, PROGRESS_COUNT_PATH_TOO_SMALL);
 	if (message_allowed())
 		report(qp, &path, path_mtu, packet, actual_mtu);
 }

@@ -473,7 +473,7 @@ void uroce_qp_receive_pending(struct uroce_qp *qp)
 	state = eng_qp_state(qp->progress.engine);
 	pthread_mutex_unlock(&qp->progress.lock);
 	if (state != ENG_RESET && state != ENG_INIT && state != ENG_ERR)
-		progress_take_in(qp->progress.worker);
+		progress_receive_all(qp->progress.worker);
 }
 
 static bool awaits_ack(struct uroce_qp *qp)
@@ -492,7 +492,7 @@ void uroce_qp_wait_acks(struct uroce_qp *qp)
 
 	while (awaits_ack(qp) && progress_now() < until) {
 		usleep(ACK_POLL_US);
-		progress_take_in(qp->progress.worker);
+		progress_receive_all(qp->progress.worker);
 	}
 }
 
@@ -503,7 +503,7 @@ static void stop_traffic(struct uroce_qp *qp)
 	/* The peer may still wait for the ACK of the last message. */
 	pthread_mutex_lock(&qp->progress.lock);
 	eng_send_final_acks(qp->progress.engine);
-	progress_changed(qp->progress.worker, &qp->progress);
+	progress_qp_changed(qp->progress.worker, &qp->progress);
 	pthread_mutex_unlock(&qp->progress.lock);
 	uroce_mcast_detach_all(qp);
 	progress_qp_remove(qp->progress.worker, &qp->progress);

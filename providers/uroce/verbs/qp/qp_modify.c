@@ -259,7 +259,7 @@ static void send_final_ack(struct uroce_qp *qp, enum eng_qp_state to)
 	if (to != ENG_ERR && to != ENG_RESET)
 		return;
 	eng_send_final_acks(qp->progress.engine);
-	progress_changed(qp->progress.worker, &qp->progress);
+	progress_qp_changed(qp->progress.worker, &qp->progress);
 }
 
 /* Called with modify_lock held, so that otherwise only errors change the state. */
@@ -311,7 +311,7 @@ static int modify_locked(struct uroce_qp *qp, const struct ibv_qp_attr *attr, in
 		set_engine_attr(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
 			eng_set_state(qp->progress.engine, to, progress_now());
-		progress_changed(qp->progress.worker, &qp->progress);
+		progress_qp_changed(qp->progress.worker, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
 	free(resp_res);

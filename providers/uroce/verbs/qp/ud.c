@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ah.h"
-#include "progress/datagram.h"
+#include "progress/path/ud_path.h"
 #include "verbs/device.h"
 #include "verbs/forked.h"
 
@@ -29,7 +29,7 @@ void uroce_ud_forked(void)
 static int set_listen_gids(struct uroce_context *context, unsigned int worker,
 			   char error[PROGRESS_ERROR_TEXT])
 {
-	struct progress_local local[UROCE_GID_TABLE];
+	struct progress_local_addr local[UROCE_GID_TABLE];
 	unsigned int count = 0;
 	struct netdev netdev;
 
@@ -43,8 +43,8 @@ static int set_listen_gids(struct uroce_context *context, unsigned int worker,
 		local[count].scope_id = link_gid_is_link_local(gid.raw) ? netdev.index : 0;
 		count++;
 	}
-	return progress_listen_set(progress_worker(worker), context->listen[worker], local, count,
-				   error);
+	return progress_ud_addrs_set(progress_worker(worker), context->listen[worker], local, count,
+				     error);
 }
 
 /* Called with listen_lock held. */
@@ -63,7 +63,7 @@ static int start_listening(struct uroce_context *context, unsigned int worker,
 {
 	int result = -ENOMEM;
 
-	context->listen[worker] = progress_listen_new();
+	context->listen[worker] = progress_ud_addrs_new();
 	if (context->listen[worker])
 		result = set_listen_gids(context, worker, error);
 	if (!result && !is_listener(context)) {
@@ -71,7 +71,7 @@ static int start_listening(struct uroce_context *context, unsigned int worker,
 		listeners = context;
 	}
 	if (result && context->listen[worker]) {
-		progress_listen_close(progress_worker(worker), context->listen[worker]);
+		progress_ud_addrs_close(progress_worker(worker), context->listen[worker]);
 		context->listen[worker] = NULL;
 	}
 	return result;
@@ -94,7 +94,7 @@ int uroce_ud_listen(struct uroce_qp *qp)
 		return -error;
 	}
 	pthread_mutex_lock(&qp->progress.lock);
-	qp->progress.listen = context->listen[worker];
+	qp->progress.ud_addrs = context->listen[worker];
 	pthread_mutex_unlock(&qp->progress.lock);
 	return 0;
 }
@@ -128,7 +128,7 @@ void uroce_ud_close(struct uroce_context *context)
 	pthread_mutex_unlock(&listen_lock);
 	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
 		if (context->listen[i])
-			progress_listen_close(progress_worker(i), context->listen[i]);
+			progress_ud_addrs_close(progress_worker(i), context->listen[i]);
 		context->listen[i] = NULL;
 	}
 	uroce_ah_free_deferred();

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "work.h"
+
+#include "link/thread.h"
+
+static void *run_work(void *arg)
+{
+	struct work *work = arg;
+
+	pthread_mutex_lock(&work->lock);
+	while (work->wanted) {
+		work->wanted = false;
+		pthread_mutex_unlock(&work->lock);
+		work->run();
+		pthread_mutex_lock(&work->lock);
+	}
+	work->running = false;
+	pthread_mutex_unlock(&work->lock);
+	return NULL;
+}
+
+/* Joins the thread that ran last.  Caller holds the lock, and no thread is running. */
+static void join_last_thread(struct work *work)
+{
+	if (work->joinable)
+		pthread_join(work->thread, NULL);
+	work->joinable = false;
+}
+
+void work_schedule(struct work *work)
+{
+	bool run_here = false;
+
+	pthread_mutex_lock(&work->lock);
+	work->wanted = true;
+	if (!work->running) {
+		join_last_thread(work);
+		work->running = true;
+		run_here = thread_start(&work->thread, "uroce-work", run_work, work) != 0;
+		work->joinable = !run_here;
+	}
+	pthread_mutex_unlock(&work->lock);
+	/* No thread could be started. */
+	if (run_here)
+		run_work(work);
+}
+
+void work_flush(struct work *work)
+{
+	pthread_t thread;
+	bool joinable;
+
+	pthread_mutex_lock(&work->lock);
+	thread = work->thread;
+	joinable = work->joinable;
+	work->joinable = false;
+	pthread_mutex_unlock(&work->lock);
+	if (joinable)
+		pthread_join(thread, NULL);
+}
+
+void work_reset_in_child(struct work *work)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	work->lock = fresh;
+	work->wanted = false;
+	work->running = false;
+	work->joinable = false;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Local addresses in use, and the paths of QPs to their peers. */
+#include "qp_connect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "progress/thread.h"
+#include "source_port.h"
+#include "progress/loop.h"
+
+#define DEFAULT_HOP_LIMIT 64
+/* Traffic class of CNPs, as adapters send them: DSCP 48, not ECN-capable. */
+#define CNP_CLASS (48 << 2)
+
+/* Caller holds cycle_lock and wakeup.lock. */
+static int add_address(struct progress *progress, struct link_addr *addr)
+{
+	unsigned int capacity = progress->address_capacity ? 2 * progress->address_capacity : 4;
+	struct progress_address *new_array;
+	int error;
+
+	if (progress->address_count == progress->address_capacity) {
+		new_array = realloc(progress->address, capacity * sizeof(*new_array));
+		if (!new_array)
+			return -ENOMEM;
+		progress->address = new_array;
+		progress->address_capacity = capacity;
+	}
+	error = wakeup_add_address(progress, addr);
+	if (error)
+		return error;
+	progress->address[progress->address_count++] =
+		(struct progress_address){ .addr = addr, .users = 1 };
+	return 0;
+}
+
+int address_get(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
+		struct link_addr **addr, char error[PROGRESS_ERROR_TEXT])
+{
+	struct progress_address *address;
+	bool is_new;
+	int result = link_addr_open(progress->link, gid, scope_id, addr, error);
+
+	/*
+	 * Requests of other processes have been served in the meantime: a shared memory region may
+	 * have been created for another address, which the progress thread must watch.
+	 */
+	if (result) {
+		wakeup_thread(progress);
+		return result;
+	}
+	progress_lock(progress);
+	pthread_mutex_lock(&progress->wakeup.lock);
+	address = progress_address_find(progress, *addr);
+	is_new = !address;
+	if (is_new)
+		result = add_address(progress, *addr);
+	else
+		address->users++;
+	pthread_mutex_unlock(&progress->wakeup.lock);
+	progress_unlock(progress);
+	if (result) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot poll the socket: %s",
+			 strerror(-result));
+		link_addr_close(*addr);
+		return result;
+	}
+	/*
+	 * Another process may already have requested the region of the new address, while the
+	 * progress thread sleeps without watching it.
+	 */
+	if (is_new)
+		wakeup_thread(progress);
+	return 0;
+}
+
+/* Caller holds route_lock. */
+static void address_put(struct progress *progress, struct link_addr *addr)
+{
+	struct progress_address *address;
+
+	progress_lock(progress);
+	pthread_mutex_lock(&progress->wakeup.lock);
+	address = progress_address_find(progress, addr);
+	if (--address->users == 0) {
+		wakeup_remove_address(progress, addr);
+		*address = progress->address[--progress->address_count];
+	}
+	pthread_mutex_unlock(&progress->wakeup.lock);
+	progress_unlock(progress);
+	link_addr_close(addr);
+}
+
+void path_close(struct progress *progress, struct link_addr *addr, struct link_peer *peer)
+{
+	if (peer) {
+		if (progress->fault)
+			fault_flush(progress->fault, peer);
+		link_peer_close(peer);
+	}
+	if (addr)
+		address_put(progress, addr);
+}
+
+static uint16_t choose_source_port(const struct progress_qp *qp, const struct progress_route *route)
+{
+	if (route->flow_label)
+		return source_port_from_flow_label(route->flow_label);
+	return source_port_connected(qp->qpn, route->dest_qpn);
+}
+
+static void fill_path(struct eng_path *path, const uint8_t sgid[16], const uint8_t dgid[16],
+		      uint16_t port, struct link_peer *peer)
+{
+	memset(path, 0, sizeof(*path));
+	memcpy(path->wire.src, sgid, sizeof(path->wire.src));
+	memcpy(path->wire.dst, dgid, sizeof(path->wire.dst));
+	path->wire.src_port = port;
+	path->wire.ipv6 = !link_gid_is_ipv4(sgid);
+	path->link = peer;
+	wire_icrc_precompute(&path->wire);
+}
+
+int path_open(struct progress *progress, const struct progress_route *route, uint16_t port,
+	      bool own, struct link_addr **addr, struct eng_path *path,
+	      char error[PROGRESS_ERROR_TEXT])
+{
+	uint8_t hop_limit = route->hop_limit ? route->hop_limit : DEFAULT_HOP_LIMIT;
+	uint32_t scope_id = progress_route_scope(route);
+	struct link_peer *peer;
+	int result = address_get(progress, route->sgid, route->scope_id, addr, error);
+
+	if (result)
+		return result;
+	result = own ? link_peer_open_exclusive(*addr, route->dgid, scope_id, route->traffic_class,
+						hop_limit, route->dest_qpn, &port, &peer)
+		     : link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
+				      &port, &peer);
+	if (result) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot reach the peer: %s",
+			 strerror(-result));
+		address_put(progress, *addr);
+		return result;
+	}
+	fill_path(path, route->sgid, route->dgid, port, peer);
+	return 0;
+}
+
+int path_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
+		   uint8_t traffic_class, uint32_t qpn, struct eng_path *path)
+{
+	uint16_t port = source_port_datagram(qpn);
+	struct link_peer *peer;
+	int error = link_peer_open(addr, dgid, scope_id, traffic_class, DEFAULT_HOP_LIMIT, &port,
+				   &peer);
+
+	if (!error)
+		fill_path(path, link_addr_gid(addr), dgid, port, peer);
+	return error;
+}
+
+int explain_forked(char error[PROGRESS_ERROR_TEXT])
+{
+	snprintf(error, PROGRESS_ERROR_TEXT,
+		 "the device was opened before fork(): open it again in the child");
+	return -EOWNERDEAD;
+}
+
+/*
+ * Opens the path of CNPs, if switches may mark the peer's packets, and enables reading of the
+ * marks.  CNPs use a separate traffic class, as those of adapters do, so that they do not queue
+ * behind data.
+ */
+static int open_cnp_path(const struct progress_route *route, struct link_addr *addr,
+			 const struct eng_path *path, struct eng_path *cnp,
+			 char error[PROGRESS_ERROR_TEXT])
+{
+	uint16_t port = path->wire.src_port;
+	struct link_peer *peer;
+	int result;
+
+	memset(cnp, 0, sizeof(*cnp));
+	if (!(route->traffic_class & ECN_MASK) ||
+	    link_peer_transport(path->link) == LINK_SHARED_MEMORY)
+		return 0;
+	result = link_peer_open(addr, route->dgid, progress_route_scope(route), CNP_CLASS,
+				DEFAULT_HOP_LIMIT, &port, &peer);
+	if (result) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "cannot open the path for congestion notifications: %s",
+			 strerror(-result));
+		return result;
+	}
+	link_addr_enable_rx_class(addr);
+	fill_path(cnp, route->sgid, route->dgid, port, peer);
+	return 0;
+}
+
+/* Addresses and paths opened for a QP. */
+struct open_paths {
+	struct link_addr *addr;
+	struct eng_path path, cnp;
+};
+
+static int open_paths(struct progress *progress, const struct progress_qp *qp,
+		      const struct progress_route *route, struct open_paths *paths,
+		      char error[PROGRESS_ERROR_TEXT])
+{
+	/* With fault injection, packets are sent in other calls than the engine assumes. */
+	int result = path_open(progress, route, choose_source_port(qp, route), !progress->fault,
+			       &paths->addr, &paths->path, error);
+
+	if (result)
+		return result;
+	result = open_cnp_path(route, paths->addr, &paths->path, &paths->cnp, error);
+	if (result)
+		path_close(progress, paths->addr, paths->path.link);
+	return result;
+}
+
+int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
+			const struct progress_route *route, struct eng_path *path,
+			char error[PROGRESS_ERROR_TEXT])
+{
+	struct link_peer *old_peer, *old_cnp_peer;
+	struct link_addr *old_addr;
+	struct open_paths paths;
+	int result;
+
+	if (progress->forked)
+		return explain_forked(error);
+	pthread_mutex_lock(&progress->route_lock);
+	result = open_paths(progress, qp, route, &paths, error);
+	if (!result) {
+		/* Cycles use the peer under qp->lock, so none uses the old one after this. */
+		pthread_mutex_lock(&qp->lock);
+		old_addr = qp->addr;
+		old_peer = qp->peer;
+		old_cnp_peer = qp->cnp_path.link;
+		qp->addr = paths.addr;
+		qp->peer = paths.path.link;
+		qp->cnp_path = paths.cnp;
+		*path = paths.path;
+		qp->transport = link_peer_transport(qp->peer);
+		eng_set_lossless_transport(qp->engine, qp->transport == LINK_SHARED_MEMORY);
+		eng_set_ecn(qp->engine, qp->cnp_path.link ? &qp->cnp_path : NULL);
+		eng_set_cc(qp->engine, memcmp(route->sgid, route->dgid, sizeof(route->dgid))
+					       ? ENG_CC_NETWORK
+					       : ENG_CC_LOCAL);
+		/* The IPv4 IDs of a new connection are not known. */
+		qp->ip_ids = (struct ip_id_history){ 0 };
+		qp->rx_path = (struct wire_path){ 0 };
+		pthread_mutex_unlock(&qp->lock);
+		path_close(progress, NULL, old_cnp_peer);
+		path_close(progress, old_addr, old_peer);
+	}
+	pthread_mutex_unlock(&progress->route_lock);
+	return result;
+}
+
+void qp_disconnect(struct progress *progress, struct progress_qp *qp)
+{
+	pthread_mutex_lock(&progress->route_lock);
+	path_close(progress, NULL, qp->cnp_path.link);
+	path_close(progress, qp->addr, qp->peer);
+	qp->addr = NULL;
+	qp->peer = NULL;
+	qp->cnp_path.link = NULL;
+	pthread_mutex_unlock(&progress->route_lock);
+}

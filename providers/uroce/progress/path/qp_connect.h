@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Opens and closes local addresses and peers; progress_qp_connect() opens those of a QP. */
+#ifndef UROCE_PROGRESS_PATH_QP_CONNECT_H
+#define UROCE_PROGRESS_PATH_QP_CONNECT_H
+
+#include "progress/progress_priv.h"
+
+/* Closes the peer and address of qp.  Control call; no cycle may find qp any more. */
+void qp_disconnect(struct progress *progress, struct progress_qp *qp);
+
+/* The functions below: caller holds route_lock. */
+int address_get(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
+		struct link_addr **addr, char error[PROGRESS_ERROR_TEXT]);
+/*
+ * Opens the local address of route and a link_peer from source port to dgid; own: for one QP only.
+ */
+int path_open(struct progress *progress, const struct progress_route *route, uint16_t port,
+	      bool own, struct link_addr **addr, struct eng_path *path,
+	      char error[PROGRESS_ERROR_TEXT]);
+/*
+ * Opens a path from a local address to dgid for datagrams of QP qpn, which many QPs may use.  May
+ * be called with locks held.  Returns 0 or a negative errno.
+ */
+int path_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
+		   uint8_t traffic_class, uint32_t qpn, struct eng_path *path);
+/* Either of addr and peer may be NULL. */
+void path_close(struct progress *progress, struct link_addr *addr, struct link_peer *peer);
+
+/* Returns the error of calls in a forked child, with its message. */
+int explain_forked(char error[PROGRESS_ERROR_TEXT]);
+
+#endif
