@@ -105,11 +105,11 @@ LAYERS = {
     )),
     "verbs": layer("the objects of libibverbs", "progress capture engine wire link",
                    groups=(
-        group("terms and private ABI", "/"),
-        group("memory", "memory/"),
-        group("completion", "completion/"),
-        group("qp", "qp/"),
-        group("device", "device/ ops.c"),
+        group("terms and private ABI", "/ abi/ context.h device.h import.h"),
+        group("memory", "mr/"),
+        group("completion", "cq/"),
+        group("qp", "qp/ xrc/ mw"),
+        group("contexts and devices", "context/ stats/ ops.c"),
     )),
     "cm": layer("the connection manager: messages, states, timers", "wire", pure=True, groups=(
         group("messages, tables, limit of requests", "util/ mad ip_header req_limit"),
@@ -146,15 +146,15 @@ LAYERS = {
 }
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
+    ("verbs", "cq", "deferred_qp_work"): "an overrun ends queue pairs",
+    ("verbs", "cq", "fork_handlers"): "links the one fork handler",
+    ("verbs", "pd", "fork_handlers"): "links the one fork handler",
+    ("verbs", "xrc", "fork_handlers"): "links the one fork handler",
+    ("verbs", "qp", "stats_snapshot"): "counters of a queue pair outlive it",
     ("progress", "demux", "gsi_rxq"): "datagrams of queue pair 1",
     ("ucm", "resolve_neigh", "cmd_resolve"): "resolving ends in a thread",
     ("ucm", "connect_retry", "cmd_connect"): "a request is repeated",
     ("ucm", "multicast", "command"): "joining is a command",
-    ("verbs", "cq", "cq_overrun"): "an overrun ends queue pairs",
-    ("verbs", "cq", "forked"): "links the one fork handler",
-    ("verbs", "pd", "forked"): "links the one fork handler",
-    ("verbs", "xrc", "forked"): "links the one fork handler",
-    ("verbs", "qp", "stat_snapshot"): "counters of a queue pair outlive it",
 }
 # Files that still call each other in a circle, by layer.
 CYCLES_LEFT = {
@@ -162,9 +162,9 @@ CYCLES_LEFT = {
     "ucm": set("channel command command_bind command_connect command_id command_option command_qp "
                "command_query command_resolve connection event hearing id manager multicast "
                "neighbour orphan retry".split()),
-    "verbs": set("ah closing context cq cq_ex cq_moderate cq_overrun device dm engine_ops forked "
-                 "mr mw ops parent_domain path_mtu pd post provider qp qp_modify srq stat "
-                 "stat_snapshot ud watch wr xrc xrc_qp".split()),
+    "verbs": set("ah context context_close cq cq_ex cq_moderation deferred_qp_work device dm "
+                 "engine_ops fork_handlers mr mw netdev_events ops parent_domain path_mtu pd post "
+                 "provider qp qp_modify srq stats stats_snapshot ud wr_api xrc xrc_qp".split()),
 }
 # The one fact about packets that sockets need is their port number.
 SINGLE_FILES = {"link": {"wire/packet.h": {"WIRE_UDP_PORT"}}}

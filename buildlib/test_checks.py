@@ -165,7 +165,7 @@ def test_layers_complain(tree, name, line):
     ("link/a.c", "#include <rdma/uroce-abi.h>\n#include <sys/socket.h>"),
     ("progress/a.c", '#include "engine/engine.h"\n#include "link/link.h"'),
     ("verbs/a.c", '#include "progress/progress.h"\n#include <infiniband/verbs.h>'),
-    ("verbs/qp/post.c", '#include "qp.h"\n#include "verbs/memory/pd.h"\n#include "verbs/ops.h"'),
+    ("verbs/qp/post.c", '#include "qp.h"\n#include "verbs/mr/pd.h"\n#include "verbs/abi/ops.h"'),
     ("tools/a.c", '#include "verbs/uroce.h"'),
 ])
 def test_layers_allow(tree, name, line):
@@ -180,9 +180,9 @@ def test_layers_allow(tree, name, line):
      "of 'when beside states' above it"),
     ("engine/cc/cwnd.c", '#include "requester.h"', "above it"),
     ("engine/tx/requester.c", '#include "completer.h"', "do not include each other"),
-    ("verbs/memory/pd.c", '#include "verbs/qp/qp.h"', "of 'qp' above it"),
-    ("verbs/memory/pd.c", '#include "../device/stat.h"', "of 'device' above it"),
-    ("verbs/ops.h", '#include "verbs/memory/pd.h"', "of 'memory' above it"),
+    ("verbs/mr/pd.c", '#include "verbs/qp/qp.h"', "of 'qp' above it"),
+    ("verbs/mr/pd.c", '#include "../stats/stats.h"', "of 'contexts and devices' above it"),
+    ("verbs/abi/ops.h", '#include "verbs/mr/pd.h"', "of 'memory' above it"),
     ("link/shm/channel.c", '#include "unheard_of.h"', "above it"),
 ])
 def test_the_direction_inside_of_a_layer(tree, name, line, complaint):
@@ -311,7 +311,7 @@ MANUAL = {
     "Documentation/man/a.3.rst": "SYNOPSIS\n========\n\n::\n\n    void urocedv_a(int);\n",
     "README.md": "| `UROCE_A` | one |\n",
     "providers/uroce/infiniband/urocedv.h": "void urocedv_a(int a);\n",
-    "providers/uroce/verbs/environment.c": 'settings[] = {\n\t"UROCE_A",\n};\n"UROCE_TEST_";\n',
+    "providers/uroce/verbs/settings_check.c": 'settings[] = {\n\t"UROCE_A",\n};\n"UROCE_TEST_";\n',
     "bin/a": "#!/bin/sh\necho ' -h, --help: well-known'\n",
 }
 

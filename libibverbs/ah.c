@@ -79,7 +79,7 @@ static int init_from_ipv6(const struct ibv_grh *grh, union ibv_gid *local,
 	return 0;
 }
 
-static int init_ah_attr(const struct uroce_way_in *provider, struct ibv_context *context,
+static int init_ah_attr(const struct uroce_dropin_ops *provider, struct ibv_context *context,
 			uint8_t port, const struct ibv_wc *wc, const struct ibv_grh *grh,
 			struct ibv_ah_attr *attr)
 {
@@ -121,7 +121,7 @@ static int init_ah_attr(const struct uroce_way_in *provider, struct ibv_context 
 DROPIN_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 				      struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_init_ah_from_wc) real;
 
 	if (provider)
@@ -133,7 +133,7 @@ DROPIN_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port,
 DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 						   struct ibv_grh *grh, uint8_t port)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(pd->context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(pd->context->device);
 	__typeof__(&ibv_create_ah_from_wc) real;
 	__typeof__(&ibv_create_ah) create;
 	struct ibv_ah_attr attr;
@@ -152,7 +152,7 @@ DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv
 DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 					      uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_resolve_eth_l2_from_gid) real;
 	struct ibv_gid_entry local;
 	int error;

@@ -54,7 +54,7 @@ static struct ibv_device **concat_lists(struct ibv_device **left, unsigned int l
 
 DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	const struct uroce_way_in *provider;
+	const struct uroce_dropin_ops *provider;
 	struct ibv_device **list, **ours, **joined;
 	unsigned int our_count;
 	int count, saved;
@@ -81,7 +81,7 @@ DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 
 DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(device);
 	__typeof__(&ibv_get_device_guid) real;
 
 	if (provider)
@@ -97,7 +97,7 @@ DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
  */
 DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(device);
 	__typeof__(&ibv_get_device_index) real;
 
 	if (provider)
@@ -114,7 +114,7 @@ DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
  */
 DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
-	const struct uroce_way_in *provider;
+	const struct uroce_dropin_ops *provider;
 	__typeof__(&ibv_import_device) real;
 	struct ibv_context *context;
 	struct stat status;

@@ -11,7 +11,7 @@
 
 #include "dropin.h"
 #include "redirect.h"
-#include "verbs/stderr_line.h"
+#include "verbs/log_line.h"
 
 /* DT_NEEDED name of the real library; a symbolic link in the drop-in's directory. */
 #define REAL_NAME "libibverbs-real.so.1"
@@ -21,7 +21,7 @@
 DROPIN_EXPORT const int uroce_dropin = 1;
 
 static pthread_once_t provider_once = PTHREAD_ONCE_INIT;
-static _Atomic(const struct uroce_way_in *) provider;
+static _Atomic(const struct uroce_dropin_ops *) provider;
 
 static void *get_real_library(void)
 {
@@ -78,8 +78,8 @@ static void *open_in_own_dir(const char *name)
 
 static void load_provider(void)
 {
-	const struct uroce_way_in *(*entry)(void);
-	const struct uroce_way_in *table;
+	const struct uroce_dropin_ops *(*entry)(void);
+	const struct uroce_dropin_ops *table;
 	void *plugin;
 
 	if (!get_real_library()) {
@@ -91,9 +91,9 @@ static void load_provider(void)
 		report_error("the provider cannot be loaded", dlerror());
 		return;
 	}
-	entry = (__typeof__(entry))dlsym(plugin, UROCE_WAY_IN_SYMBOL);
+	entry = (__typeof__(entry))dlsym(plugin, UROCE_DROPIN_OPS_SYMBOL);
 	table = entry ? entry() : NULL;
-	if (!table || table->version != UROCE_WAY_IN_VERSION) {
+	if (!table || table->version != UROCE_DROPIN_OPS_VERSION) {
 		report_error("the provider",
 			     "it is from another release than the drop-in libibverbs");
 		return;
@@ -105,15 +105,15 @@ static void load_provider(void)
 		atomic_store(&provider, table);
 }
 
-const struct uroce_way_in *dropin_provider(void)
+const struct uroce_dropin_ops *dropin_provider(void)
 {
 	pthread_once(&provider_once, load_provider);
 	return atomic_load(&provider);
 }
 
-const struct uroce_way_in *dropin_provider_of(const struct ibv_device *device)
+const struct uroce_dropin_ops *dropin_provider_of(const struct ibv_device *device)
 {
-	const struct uroce_way_in *table = atomic_load(&provider);
+	const struct uroce_dropin_ops *table = atomic_load(&provider);
 
 	return table && table->owns_device(device) ? table : NULL;
 }

@@ -10,7 +10,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "verbs/way_in.h"
+#include "verbs/abi/dropin_ops.h"
 
 #define DROPIN_EXPORT __attribute__((visibility("default")))
 
@@ -22,10 +22,10 @@ void *dropin_real(const char *symbol, const char *node);
  * Returns the provider; the first call loads it.  Returns NULL if that failed, which is reported
  * once on stderr.
  */
-const struct uroce_way_in *dropin_provider(void);
+const struct uroce_dropin_ops *dropin_provider(void);
 
 /* Returns the provider if it owns the device, otherwise NULL.  Does not load the provider. */
-const struct uroce_way_in *dropin_provider_of(const struct ibv_device *device);
+const struct uroce_dropin_ops *dropin_provider_of(const struct ibv_device *device);
 
 /* Returns true if the real library has listed or imported a kernel device. */
 bool dropin_has_kernel_devices(void);
@@ -45,7 +45,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 		       enum dropin_gid_type *type);
 
 /* Returns the index of gid in the GID table of a uroce device, or -1 with errno. */
-int dropin_find_gid(const struct uroce_way_in *provider, struct ibv_context *context, uint8_t port,
-		    const union ibv_gid *gid);
+int dropin_find_gid(const struct uroce_dropin_ops *provider, struct ibv_context *context,
+		    uint8_t port, const union ibv_gid *gid);
 
 #endif

@@ -9,7 +9,7 @@
 DROPIN_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index,
 				union ibv_gid *gid)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_query_gid) real;
 	struct ibv_gid_entry entry;
 	int error;
@@ -38,7 +38,7 @@ static void copy_entry(void *to, const struct ibv_gid_entry *entry, size_t size)
 DROPIN_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 				    struct ibv_gid_entry *to, uint32_t flags, size_t entry_size)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&_ibv_query_gid_ex) real;
 	struct ibv_gid_entry entry;
 	int error;
@@ -58,7 +58,7 @@ DROPIN_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, 
 DROPIN_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *to,
 					   size_t max_entries, uint32_t flags, size_t entry_size)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&_ibv_query_gid_table) real;
 	struct ibv_gid_entry entry;
 	size_t count = 0;
@@ -91,7 +91,7 @@ DROPIN_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct i
 static int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
 			  enum dropin_gid_type *type, const char *node)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_query_gid_type) real;
 	struct ibv_gid_entry entry;
 	int error;
@@ -128,8 +128,8 @@ QUERY_GID_TYPE(59);
 QUERY_GID_TYPE(64);
 QUERY_GID_TYPE(65);
 
-int dropin_find_gid(const struct uroce_way_in *provider, struct ibv_context *context, uint8_t port,
-		    const union ibv_gid *gid)
+int dropin_find_gid(const struct uroce_dropin_ops *provider, struct ibv_context *context,
+		    uint8_t port, const union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry;
 	uint32_t index;
@@ -150,7 +150,7 @@ int dropin_find_gid(const struct uroce_way_in *provider, struct ibv_context *con
 
 DROPIN_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_query_pkey) real;
 	int error;
 

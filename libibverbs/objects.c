@@ -6,7 +6,7 @@
 
 DROPIN_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_create_comp_channel) real;
 
 	if (provider)
@@ -17,7 +17,7 @@ DROPIN_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_contex
 
 DROPIN_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(channel->context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(channel->context->device);
 	__typeof__(&ibv_destroy_comp_channel) real;
 
 	if (provider)
@@ -29,7 +29,7 @@ DROPIN_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 /* The real library stores the extended QP in a place that differs between releases. */
 DROPIN_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
-	const struct uroce_way_in *provider = dropin_provider_of(qp->context->device);
+	const struct uroce_dropin_ops *provider = dropin_provider_of(qp->context->device);
 	__typeof__(&ibv_qp_to_qp_ex) real;
 
 	if (provider)

@@ -14,11 +14,11 @@
 
 #define CHARACTER_DEVICE "/dev/infiniband/rdma_cm"
 
-static const struct uroce_channels *get_channel_ops(void)
+static const struct uroce_cm_dev_ops *get_channel_ops(void)
 {
-	const struct uroce_way_in *provider = dropin_provider();
+	const struct uroce_dropin_ops *provider = dropin_provider();
 
-	return provider ? provider->channels() : NULL;
+	return provider ? provider->cm_dev_ops() : NULL;
 }
 
 /* Returns true if path is the rdma_cm device and uroce's connection manager serves it. */
@@ -99,7 +99,7 @@ static int hook_fxstat(int version, int fd, struct stat *status)
 
 static ssize_t hook_write(int fd, const void *bytes, size_t length)
 {
-	const struct uroce_channels *ours = get_channel_ops();
+	const struct uroce_cm_dev_ops *ours = get_channel_ops();
 	ssize_t result;
 
 	if (ours && ours->write(fd, bytes, length, &result))
@@ -109,7 +109,7 @@ static ssize_t hook_write(int fd, const void *bytes, size_t length)
 
 static int hook_close(int fd)
 {
-	const struct uroce_channels *ours = get_channel_ops();
+	const struct uroce_cm_dev_ops *ours = get_channel_ops();
 
 	if (ours && ours->close(fd))
 		return 0;

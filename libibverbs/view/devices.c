@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct uroce_way_in *provider;
+static const struct uroce_dropin_ops *provider;
 /* Devices are never freed while the process runs (Documentation/decisions/way-in.md). */
 static struct ibv_device **known_devices;
 static unsigned int known_count;
@@ -35,16 +35,16 @@ static void *open_in_own_dir(const char *name)
 
 bool devices_load(void)
 {
-	const struct uroce_way_in *(*entry)(void);
+	const struct uroce_dropin_ops *(*entry)(void);
 	void *real, *plugin;
 
 	real = open_in_own_dir("libibverbs.so.1") ? open_in_own_dir("libibverbs-real.so.1") : NULL;
 	plugin = real ? open_in_own_dir("liburoce-rdmav34.so") : NULL;
 	if (!plugin)
 		return false;
-	entry = (__typeof__(entry))dlsym(plugin, UROCE_WAY_IN_SYMBOL);
+	entry = (__typeof__(entry))dlsym(plugin, UROCE_DROPIN_OPS_SYMBOL);
 	provider = entry ? entry() : NULL;
-	if (!provider || provider->version != UROCE_WAY_IN_VERSION) {
+	if (!provider || provider->version != UROCE_DROPIN_OPS_VERSION) {
 		fputs("uroce-run: the provider is from another release\n", stderr);
 		return false;
 	}
@@ -75,11 +75,10 @@ static bool remember_devices(struct ibv_device **list, unsigned int count)
 	return true;
 }
 
-bool devices_each(void (*visit)(const char *name, const struct uroce_device_facts *facts,
-				void *arg),
+bool devices_each(void (*visit)(const char *name, const struct uroce_device_desc *desc, void *arg),
 		  void *arg)
 {
-	struct uroce_device_facts facts;
+	struct uroce_device_desc desc;
 	struct ibv_device **list;
 	unsigned int count;
 	bool ok;
@@ -89,8 +88,8 @@ bool devices_each(void (*visit)(const char *name, const struct uroce_device_fact
 	ok = remember_devices(list, count);
 	free(list);
 	for (unsigned int i = 0; ok && i < known_count; i++) {
-		if (!provider->describe_device(known_devices[i], &facts))
-			visit(known_devices[i]->name, &facts, arg);
+		if (!provider->describe_device(known_devices[i], &desc))
+			visit(known_devices[i]->name, &desc, arg);
 	}
 	return ok;
 }

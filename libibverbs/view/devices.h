@@ -6,7 +6,7 @@
 #ifndef UROCE_VIEW_DEVICES_H
 #define UROCE_VIEW_DEVICES_H
 
-#include "verbs/way_in.h"
+#include "verbs/abi/dropin_ops.h"
 
 /* Loads the provider.  Returns false after printing the reason to stderr. */
 bool devices_load(void);
@@ -15,8 +15,7 @@ bool devices_load(void);
  * Calls visit() for each device that has been listed since the start and whose netdev still exists,
  * whether it is up or down.  Returns false if the devices cannot be listed.
  */
-bool devices_each(void (*visit)(const char *name, const struct uroce_device_facts *facts,
-				void *arg),
+bool devices_each(void (*visit)(const char *name, const struct uroce_device_desc *desc, void *arg),
 		  void *arg);
 
 #endif

@@ -137,19 +137,19 @@ static void write_rate(struct device_dir *dir, const struct ibv_port_attr *port)
 /* Number of GID table entries that always have a file; in the kernel all entries have one. */
 #define MIN_GID_FILES 16
 
-static void write_gids(struct device_dir *dir, const struct uroce_device_facts *facts)
+static void write_gids(struct device_dir *dir, const struct uroce_device_desc *desc)
 {
 	static const union ibv_gid empty;
 	char name[64];
 
-	for (int i = 0; i < UROCE_FACTS_GIDS; i++) {
-		bool is_empty = !memcmp(&facts->gid[i], &empty, sizeof(empty));
+	for (int i = 0; i < UROCE_DESC_GIDS; i++) {
+		bool is_empty = !memcmp(&desc->gid[i], &empty, sizeof(empty));
 
 		snprintf(name, sizeof(name), "ports/1/gids/%d", i);
 		/* Creating all files would delay the start of a program by about 10 ms. */
 		if (is_empty && i >= MIN_GID_FILES && !file_exists(dir, name))
 			continue;
-		write_gid(dir, name, &facts->gid[i]);
+		write_gid(dir, name, &desc->gid[i]);
 		/* For empty entries the kernel's files cannot be read. */
 		snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%d", i);
 		if (is_empty)
@@ -160,13 +160,13 @@ static void write_gids(struct device_dir *dir, const struct uroce_device_facts *
 		if (is_empty)
 			remove_file(dir, name);
 		else
-			write_file(dir, name, "%s", facts->netdev);
+			write_file(dir, name, "%s", desc->netdev);
 	}
 }
 
-static void write_port(struct device_dir *dir, const struct uroce_device_facts *facts)
+static void write_port(struct device_dir *dir, const struct uroce_device_desc *desc)
 {
-	const struct ibv_port_attr *port = &facts->port;
+	const struct ibv_port_attr *port = &desc->port;
 	bool active = port->state == IBV_PORT_ACTIVE;
 
 	write_file(dir, "ports/1/state", active ? "4: ACTIVE" : "1: DOWN");
@@ -177,9 +177,9 @@ static void write_port(struct device_dir *dir, const struct uroce_device_facts *
 	write_file(dir, "ports/1/lid_mask_count", "%u", port->lmc);
 	write_file(dir, "ports/1/sm_lid", "0x%x", port->sm_lid);
 	write_file(dir, "ports/1/sm_sl", "%u", port->sm_sl);
-	write_file(dir, "ports/1/pkeys/0", "0x%04x", facts->pkey);
+	write_file(dir, "ports/1/pkeys/0", "0x%04x", desc->pkey);
 	write_rate(dir, port);
-	write_gids(dir, facts);
+	write_gids(dir, desc);
 }
 
 /*
@@ -227,8 +227,7 @@ static int write_verbs_device(int root, const char *base, const char *name)
 	return dir.error;
 }
 
-int sysfs_device(int root, const char *base, const char *name,
-		 const struct uroce_device_facts *facts)
+int sysfs_device(int root, const char *base, const char *name, const struct uroce_device_desc *desc)
 {
 	static const char *const dirs[] = {
 		"",
@@ -251,13 +250,13 @@ int sysfs_device(int root, const char *base, const char *name,
 	gethostname(host, sizeof(host) - 1);
 	write_file(&dir, "node_type", "1: CA");
 	write_file(&dir, "node_desc", "%s %s", host, name);
-	write_file(&dir, "fw_ver", "%s", facts->device.fw_ver);
-	write_file(&dir, "hw_rev", "%x", facts->device.hw_ver);
+	write_file(&dir, "fw_ver", "%s", desc->device.fw_ver);
+	write_file(&dir, "hw_rev", "%x", desc->device.hw_ver);
 	write_file(&dir, "hca_type", "uroce");
-	write_guid(&dir, "node_guid", facts->device.node_guid);
-	write_guid(&dir, "sys_image_guid", facts->device.sys_image_guid);
-	write_parent_device(&dir, facts->netdev);
-	write_port(&dir, facts);
+	write_guid(&dir, "node_guid", desc->device.node_guid);
+	write_guid(&dir, "sys_image_guid", desc->device.sys_image_guid);
+	write_parent_device(&dir, desc->netdev);
+	write_port(&dir, desc);
 	counters_each(make_counter, &dir);
 	return dir.error ? dir.error : write_verbs_device(root, base, name);
 }

@@ -6,14 +6,14 @@
 #ifndef UROCE_VIEW_SYSFS_H
 #define UROCE_VIEW_SYSFS_H
 
-#include "verbs/way_in.h"
+#include "verbs/abi/dropin_ops.h"
 
 /*
  * Writes the files of the device below BASE/infiniband/NAME and BASE/infiniband_verbs/NAME.
  * Counter files are created with value 0 unless they exist.  Returns 0 or a negative errno.
  */
 int sysfs_device(int root, const char *base, const char *name,
-		 const struct uroce_device_facts *facts);
+		 const struct uroce_device_desc *desc);
 
 /*
  * Returns the path of the character device that represents uroce devices in /dev/infiniband; no

@@ -122,7 +122,7 @@ static int publish_dir(struct tree *tree, const char *dir, const char *name)
 	return renameat(tree->root, from, tree->root, to) ? -errno : 0;
 }
 
-static int add_device(struct tree *tree, const char *name, const struct uroce_device_facts *facts)
+static int add_device(struct tree *tree, const char *name, const struct uroce_device_desc *desc)
 {
 	char path[128];
 	int error;
@@ -131,7 +131,7 @@ static int add_device(struct tree *tree, const char *name, const struct uroce_de
 	if (!error)
 		error = files_mkdir(tree->root, STAGING "/infiniband_verbs");
 	if (!error)
-		error = sysfs_device(tree->root, STAGING, name, facts);
+		error = sysfs_device(tree->root, STAGING, name, desc);
 	snprintf(path, sizeof(path), NODES "/%s", name);
 	if (!error)
 		error = files_symlink(tree->root, path, sysfs_device_node());
@@ -147,7 +147,7 @@ struct update {
 	int error;
 };
 
-static void show_device(const char *name, const struct uroce_device_facts *facts, void *arg)
+static void show_device(const char *name, const struct uroce_device_desc *desc, void *arg)
 {
 	struct update *update = arg;
 	struct tree *tree = update->tree;
@@ -155,11 +155,11 @@ static void show_device(const char *name, const struct uroce_device_facts *facts
 	int error;
 
 	if (device) {
-		error = sysfs_device(tree->root, "class", name, facts);
+		error = sysfs_device(tree->root, "class", name, desc);
 	} else if (tree->count == TREE_DEVICES) {
 		return;
 	} else {
-		error = add_device(tree, name, facts);
+		error = add_device(tree, name, desc);
 		device = &tree->shown[tree->count++];
 		snprintf(device->name, sizeof(device->name), "%s", name);
 	}

@@ -6,7 +6,7 @@
 #include "channel.h"
 #include "ucm/cmd/command.h"
 #include "ucm_core.h"
-#include "verbs/device/stat.h"
+#include "verbs/stats/stats.h"
 #include "dropin.h"
 
 /*
@@ -101,7 +101,7 @@ static bool close_channel(int fd)
 	return channel;
 }
 
-const struct uroce_channels ucm_channels = {
+const struct uroce_cm_dev_ops ucm_channels = {
 	.open = open_channel,
 	.owns = is_channel,
 	.write = write_command,
@@ -110,6 +110,6 @@ const struct uroce_channels ucm_channels = {
 
 __attribute__((constructor)) static void register_channels(void)
 {
-	uroce_serve_channels(&ucm_channels);
-	uroce_stat_extend(ucm_stat_write);
+	uroce_register_cm_dev(&ucm_channels);
+	uroce_stats_extend(ucm_stat_write);
 }

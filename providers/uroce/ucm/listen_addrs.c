@@ -10,7 +10,7 @@
 #include "ucm/addr/devices.h"
 #include "id.h"
 #include "ucm_core.h"
-#include "verbs/complain.h"
+#include "verbs/log.h"
 
 struct listen_addr {
 	struct listen_addr *next;
@@ -59,8 +59,8 @@ static int add_addr(const uint8_t *gid, uint32_t scope_id, bool requested,
 static int report_error(int error, const char *text)
 {
 	if (error)
-		uroce_complain("the connection manager cannot be used: %s",
-			       text[0] ? text : strerror(-error));
+		uroce_err("the connection manager cannot be used: %s",
+			  text[0] ? text : strerror(-error));
 	return -error;
 }
 
@@ -102,9 +102,8 @@ static void add_all_addrs(struct add_result *add_result)
 	ucm_devices_each_gid(add_device_addr, add_result);
 	/* All addresses are retried at every change; report only new failures. */
 	if (add_result->failed > failed_count)
-		uroce_complain("cannot listen on all addresses: %s",
-			       add_result->text[0] ? add_result->text
-						   : strerror(-add_result->error));
+		uroce_err("cannot listen on all addresses: %s",
+			  add_result->text[0] ? add_result->text : strerror(-add_result->error));
 	failed_count = add_result->failed;
 }
 

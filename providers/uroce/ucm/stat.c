@@ -7,7 +7,7 @@
 
 #include "id.h"
 #include "ucm_core.h"
-#include "verbs/device/stat.h"
+#include "verbs/stats/stats.h"
 #include "dropin.h"
 
 #define NS_PER_MS 1000000
@@ -18,7 +18,7 @@ static void write_listener(struct ucm_id *id, void *writer)
 
 	if (!id->listener)
 		return;
-	record = uroce_stat_append(writer, UROCE_ABI_RECORD_LISTENER, sizeof(*record));
+	record = uroce_stats_append(writer, UROCE_ABI_RECORD_LISTENER, sizeof(*record));
 	if (!record)
 		return;
 	snprintf(record->space, sizeof(record->space), "%s", cm_port_space_name(id->port_space));
@@ -31,7 +31,7 @@ static void write_listener(struct ucm_id *id, void *writer)
 static void write_connection(void *writer, const struct cm_conn *conn)
 {
 	struct uroce_abi_stat_connection *record =
-		uroce_stat_append(writer, UROCE_ABI_RECORD_CONNECTION, sizeof(*record));
+		uroce_stats_append(writer, UROCE_ABI_RECORD_CONNECTION, sizeof(*record));
 	struct cm_conn_info info;
 	uint64_t now = progress_now();
 
@@ -64,7 +64,7 @@ static void write_message(void *writer, const struct cm_counters *counters, size
 
 	if (!counters->sent[attr] && !counters->received[attr])
 		return;
-	record = uroce_stat_append(writer, UROCE_ABI_RECORD_MESSAGE, sizeof(*record));
+	record = uroce_stats_append(writer, UROCE_ABI_RECORD_MESSAGE, sizeof(*record));
 	if (!record)
 		return;
 	snprintf(record->name, sizeof(record->name), "%s",
@@ -82,7 +82,7 @@ static void write_refusal(void *writer, const struct cm_counters *counters, uint
 
 	if (!counters->rejected[reason])
 		return;
-	record = uroce_stat_append(writer, UROCE_ABI_RECORD_REJECT, sizeof(*record));
+	record = uroce_stats_append(writer, UROCE_ABI_RECORD_REJECT, sizeof(*record));
 	if (!record)
 		return;
 	snprintf(record->name, sizeof(record->name), "%s", mad_reject_name(reason));

@@ -14,9 +14,9 @@
 #include "ucm/addr/devices.h"
 #include "id.h"
 #include "ucm/conn/connect_retry.h"
-#include "verbs/complain.h"
-#include "verbs/context.h"
-#include "verbs/forked.h"
+#include "verbs/log.h"
+#include "verbs/context/context.h"
+#include "verbs/fork.h"
 
 /*
  * How long an exiting process waits: minimum after the last MAD, and maximum for replies to its
@@ -247,7 +247,7 @@ static int start_cm(struct progress **failed, char text[PROGRESS_ERROR_TEXT])
 	*failed = NULL;
 	if (cm)
 		return 0;
-	error = uroce_start(&new_progress, &settings, text);
+	error = uroce_provider_start(&new_progress, &settings, text);
 	if (error)
 		return error;
 	error = gsi_get(new_progress, &hooks, &new_gsi, text);
@@ -283,10 +283,11 @@ int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT])
 		return 0;
 	pthread_mutex_unlock(&start_lock);
 	/*
-	 * uroce_stop() waits for a thread that may wait for start_lock in ucm_addresses_changed().
+	 * uroce_provider_stop() waits for a thread that may wait for start_lock in
+	 * ucm_addresses_changed().
 	 */
 	if (failed)
-		uroce_stop(failed);
+		uroce_provider_stop(failed);
 	return error;
 }
 
@@ -427,12 +428,12 @@ int ucm_install_handlers(void)
 
 	if (watched)
 		return 0;
-	error = uroce_watch_forks();
+	error = uroce_fork_init();
 	if (!error)
 		error = pthread_atfork(fork_prepare, fork_parent, fork_child);
 	if (error)
 		return error;
-	uroce_on_address_change(ucm_addresses_changed);
+	uroce_set_address_hook(ucm_addresses_changed);
 	atexit(exit_handler);
 	watched = true;
 	return 0;

@@ -60,7 +60,7 @@ void uroce_object_move(struct ibv_context *from, struct ibv_context *to, enum ur
 	uroce_context_release(from);
 }
 
-void uroce_objects_forget(struct uroce_context *context)
+void uroce_objects_uncount_all(struct uroce_context *context)
 {
 	for (int kind = 0; kind < UROCE_OBJECTS; kind++) {
 		unsigned int left = atomic_exchange(&context->objects[kind], 0);

@@ -33,6 +33,6 @@ void uroce_object_remove(struct ibv_context *context, enum uroce_object kind);
 /* Moves the count of an object to another context of the same device. */
 void uroce_object_move(struct ibv_context *from, struct ibv_context *to, enum uroce_object kind);
 /* Called when the file of context is closed: the objects that are left no longer count. */
-void uroce_objects_forget(struct uroce_context *context);
+void uroce_objects_uncount_all(struct uroce_context *context);
 
 #endif

@@ -2,7 +2,7 @@
 /* State of a device's port, for all users of the device. */
 #include <string.h>
 
-#include "device.h"
+#include "verbs/context/device.h"
 
 /* Around the payload of the largest packet: IPv6, UDP, BTH, XRCETH, RETH, ImmDt, ICRC. */
 #define PACKET_OVERHEAD (40 + 8 + 12 + 4 + 16 + 4 + 4)
@@ -25,7 +25,7 @@ bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *g
 
 	*gid = empty;
 	pthread_mutex_lock(&device->port_lock);
-	if (index < device->gids.places)
+	if (index < device->gids.entries)
 		*gid = device->gids.gid[index];
 	pthread_mutex_unlock(&device->port_lock);
 	return memcmp(gid, &empty, sizeof(empty)) != 0;

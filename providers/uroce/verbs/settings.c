@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
+#include "log.h"
 
 enum {
 	RECEIVE_BUFFER_MIN = 4096,
@@ -110,7 +110,7 @@ void uroce_settings_apply(const struct uroce_settings *settings, struct progress
 	link_set_shared_memory(progress_link(worker), settings->shared_memory);
 }
 
-bool uroce_settings_loopback(void)
+bool uroce_settings_loopback_enabled(void)
 {
 	const char *loopback = getenv("UROCE_LOOPBACK");
 

@@ -42,7 +42,7 @@ void uroce_settings_apply(const struct uroce_settings *settings, struct progress
  * Returns false if UROCE_LOOPBACK=off, which removes the loopback device from lists.  Read for each
  * list.
  */
-bool uroce_settings_loopback(void);
+bool uroce_settings_loopback_enabled(void);
 /*
  * If UROCE_LOOPBACK=127.X.Y.Z, stores that address as the only GID of the loopback device; else
  * returns false and does not change gid.

@@ -17,15 +17,15 @@
 
 #include <infiniband/verbs.h>
 
-#include "abi.h"
-#include "belongings.h"
-#include "complain.h"
+#include "verbs/abi/abi.h"
+#include "context_objects.h"
+#include "log.h"
 #include "engine/engine.h"
 #include "engine/qp_state.h"
 #include "link/netlink/netdev.h"
 #include "progress/progress.h"
 #include "settings.h"
-#include "import.h"
+#include "verbs/mr/import.h"
 #include "object_count.h"
 
 /* Limits that a device reports and guarantees for any combination of attributes (rule U1). */
@@ -60,7 +60,7 @@ enum uroce_limit {
 
 /* The GID table of a device; unused entries are zero. */
 struct uroce_gid_table {
-	unsigned int places; /* number of entries up to the last one in use */
+	unsigned int entries; /* number of entries up to the last one in use */
 	union ibv_gid gid[UROCE_GID_TABLE];
 };
 
@@ -93,7 +93,7 @@ struct uroce_pd {
 	struct ibv_pd base;
 	struct uroce_pd *real;	       /* itself, or the PD that is imported: to_uroce_pd() */
 	const struct uroce_pd *domain; /* PD against which keys are checked */
-	atomic_uint users;	       /* number of MRs, QPs, AHs ...: uroce_pd_use() */
+	atomic_uint users;	       /* number of MRs, QPs, AHs ...: uroce_pd_get() */
 	struct uroce_importable importable;
 	/* The fields below are for parent domains. */
 	struct uroce_pd *extended; /* the PD that is extended; NULL: not a parent domain */
@@ -108,8 +108,8 @@ struct uroce_pd {
  * Take and drop a reference for an object created in pd: pd is kept, and dealloc_pd returns EBUSY,
  * until all are dropped.
  */
-void uroce_pd_use(struct uroce_pd *pd);
-void uroce_pd_leave(struct uroce_pd *pd);
+void uroce_pd_get(struct uroce_pd *pd);
+void uroce_pd_put(struct uroce_pd *pd);
 
 struct uroce_comp_channel {
 	struct ibv_comp_channel base; /* fd is the read end */
@@ -118,13 +118,13 @@ struct uroce_comp_channel {
 	/*
 	 * CQs with events that do not fit in the pipe; under lock, but the flag is read without it.
 	 */
-	struct uroce_unwritten *first_pending, **last_pending;
+	struct uroce_pending_events *first_pending, **last_pending;
 	atomic_bool has_pending;
 };
 
 /* Events of a CQ that could not be written; under the lock of its channel, zeroed by its owner. */
-struct uroce_unwritten {
-	struct uroce_unwritten *next;
+struct uroce_pending_events {
+	struct uroce_pending_events *next;
 	unsigned int count; /* not 0: the CQ is in the channel's list */
 };
 
@@ -140,7 +140,7 @@ struct uroce_context {
 	struct uroce_settings settings; /* as read when the context was opened */
 	int async_write_fd; /* the read end is ibv_context.async_fd; both are -1 after close */
 	pthread_mutex_t async_lock;
-	unsigned int generation; /* forked.h */
+	unsigned int generation; /* fork.h */
 	/* inode number of cmd_fd; the same in imports of this context */
 	uint64_t file;
 	dev_t file_system;	    /* device number of cmd_fd */
@@ -148,8 +148,9 @@ struct uroce_context {
 	/* Addresses on which its UD QPs listen, by worker, or NULL (ud.c). */
 	struct progress_ud_addrs *listen[PROGRESS_WORKERS];
 	struct uroce_context *next_listener;
-	/* References: of the context to itself while it is open, and of objects (belongings.h). */
-	atomic_uint holders;
+	/* References: of the context to itself while it is open, and of objects
+	 * (context_objects.h). */
+	atomic_uint refs;
 	atomic_uint objects[UROCE_OBJECTS]; /* objects that count (object_count.h) */
 	bool closed;
 	struct uroce_context *next_closed;
@@ -168,7 +169,7 @@ static inline struct uroce_context *to_uroce_context(struct ibv_context *context
  * Returns true if objects of both contexts may be used together: those of one context and its
  * imports.  The kernel identifies an object by a handle that is only valid in contexts of one file.
  */
-bool uroce_together(struct ibv_context *one, struct ibv_context *other);
+bool uroce_contexts_share_file(struct ibv_context *one, struct ibv_context *other);
 
 /* Returns the PD of an application's pointer, which may be an import. */
 static inline struct uroce_pd *to_uroce_pd(struct ibv_pd *pd)
@@ -192,15 +193,15 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
 /* Writes an event for cq to channel.  Allowed inside engine callbacks. */
 void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq);
 /* The application has read an event, so a pending one may fit in the pipe. */
-void uroce_channel_read(struct uroce_comp_channel *channel);
+void uroce_channel_event_read(struct uroce_comp_channel *channel);
 /*
  * Removes unread events for cq when it is destroyed.  No progress cycle defers one any more
  * (progress_sync()).
  */
 void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq);
 /* Writes the events that a progress cycle of the worker has deferred: struct progress_hooks. */
-void uroce_channel_turn_over(unsigned int worker);
-void uroce_channel_forked(void);
+void uroce_channel_flush_deferred(unsigned int worker);
+void uroce_channel_fork_child(void);
 
 /* Queues an asynchronous event for the application.  Allowed inside engine callbacks. */
 void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, void *element);
@@ -211,7 +212,7 @@ void uroce_async_purge(struct uroce_context *context, void *element);
  * read, whose number is reported.  mutex, cond and completed are libibverbs' fields in the public
  * structure.
  */
-void uroce_async_await(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
-		       atomic_uint *taken);
+void uroce_async_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+			    atomic_uint *taken);
 
 #endif

@@ -465,14 +465,14 @@ def test_two_copies_of_the_plug_in_are_one(scratch):
 def entry():
     copy = ctypes.CDLL(sys.argv[2])
     copy.urocedv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
-    copy.uroce_way_in.restype = ctypes.c_void_p
+    copy.uroce_dropin_ops.restype = ctypes.c_void_p
     return copy
 {order}
 ours = table.urocedv_get_device_list(None)
 assert ours[0] == list(devices().values())[0]
 mine = ctypes.CDLL(sys.argv[3])
-mine.uroce_way_in.restype = ctypes.c_void_p
-assert mine.uroce_way_in() == table.uroce_way_in() != 0
+mine.uroce_dropin_ops.restype = ctypes.c_void_p
+assert mine.uroce_dropin_ops() == table.uroce_dropin_ops() != 0
 """, "libibverbs.so.1", other, os.path.join(LIB, "liburoce-rdmav34.so"))
         assert (done.returncode, done.stderr) == (0, ""), order
 

@@ -25,7 +25,7 @@
 #include "progress/gsi/gsi.h"
 #include "ucm/addr/devices.h"
 #include "ucm/ucm_core.h"
-#include "verbs/context.h"
+#include "verbs/context/context.h"
 
 enum {
 	LOOPBACK, /* 127.0.0.1 */
@@ -68,11 +68,11 @@ int __wrap_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, str
 int __real_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
 		   char error[PROGRESS_ERROR_TEXT]);
 void __wrap_gsi_flush(struct gsi *gsi);
-int __wrap_uroce_start(struct progress **progress, struct uroce_settings *settings,
-		       char error[PROGRESS_ERROR_TEXT]);
-int __real_uroce_start(struct progress **progress, struct uroce_settings *settings,
-		       char error[PROGRESS_ERROR_TEXT]);
-void __wrap_uroce_stop(struct progress *progress);
+int __wrap_uroce_provider_start(struct progress **progress, struct uroce_settings *settings,
+				char error[PROGRESS_ERROR_TEXT]);
+int __real_uroce_provider_start(struct progress **progress, struct uroce_settings *settings,
+				char error[PROGRESS_ERROR_TEXT]);
+void __wrap_uroce_provider_stop(struct progress *progress);
 bool __wrap_ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
 			      unsigned int *index);
 void __wrap_ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t device, void *arg),
@@ -184,11 +184,11 @@ int __wrap_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, str
 	return refusal ? -refusal : __real_gsi_get(progress, hooks, gsi, error);
 }
 
-int __wrap_uroce_start(struct progress **progress, struct uroce_settings *settings,
-		       char error[PROGRESS_ERROR_TEXT])
+int __wrap_uroce_provider_start(struct progress **progress, struct uroce_settings *settings,
+				char error[PROGRESS_ERROR_TEXT])
 {
 	static int dummy;
-	int failed = __real_uroce_start(progress, settings, error);
+	int failed = __real_uroce_provider_start(progress, settings, error);
 
 	*progress = (struct progress *)&dummy;
 	return failed;
@@ -225,7 +225,7 @@ static void run_thread(void *(*routine)(void *))
 }
 
 /* Waits, as the real one does, for the thread that reports a change, while others begin. */
-void __wrap_uroce_stop(struct progress *progress)
+void __wrap_uroce_provider_stop(struct progress *progress)
 {
 	(void)progress;
 	stopped = true;

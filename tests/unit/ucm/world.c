@@ -14,10 +14,10 @@
 #include "ucm/ucm_core.h"
 #include "ucm/addr/route.h"
 #include "ucm/dropin.h"
-#include "verbs/complain.h"
-#include "verbs/context.h"
-#include "verbs/device/stat.h"
-#include "verbs/forked.h"
+#include "verbs/log.h"
+#include "verbs/context/context.h"
+#include "verbs/stats/stats.h"
+#include "verbs/fork.h"
 
 static const struct gsi_hooks *hooks;
 static uint64_t now = 1, due = UINT64_MAX;
@@ -32,23 +32,23 @@ static unsigned int first, count;
 
 /* ---- verbs ---- */
 
-void uroce_serve_channels(const struct uroce_channels *served)
+void uroce_register_cm_dev(const struct uroce_cm_dev_ops *served)
 {
 	(void)served;
 }
 
-int uroce_watch_forks(void)
+int uroce_fork_init(void)
 {
 	return 0;
 }
 
-void uroce_on_address_change(void (*hook)(void))
+void uroce_set_address_hook(void (*hook)(void))
 {
 	change_hook = hook;
 }
 
-int uroce_start(struct progress **progress, struct uroce_settings *settings,
-		char error[PROGRESS_ERROR_TEXT])
+int uroce_provider_start(struct progress **progress, struct uroce_settings *settings,
+			 char error[PROGRESS_ERROR_TEXT])
 {
 	(void)error;
 	*progress = NULL;
@@ -56,12 +56,12 @@ int uroce_start(struct progress **progress, struct uroce_settings *settings,
 	return 0;
 }
 
-void uroce_stat_extend(void (*more)(void *writer))
+void uroce_stats_extend(void (*more)(void *writer))
 {
 	(void)more;
 }
 
-void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes)
+void *uroce_stats_append(void *writer, unsigned int kind, size_t bytes)
 {
 	(void)writer;
 	(void)kind;
@@ -69,12 +69,12 @@ void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes)
 	return NULL;
 }
 
-void uroce_stop(struct progress *progress)
+void uroce_provider_stop(struct progress *progress)
 {
 	(void)progress;
 }
 
-void uroce_complain(const char *format, ...)
+void uroce_err(const char *format, ...)
 {
 	(void)format;
 }
@@ -130,7 +130,7 @@ void world_hide_loopback(bool hide)
 	loopback_is_hidden = hide;
 }
 
-bool uroce_settings_loopback(void)
+bool uroce_settings_loopback_enabled(void)
 {
 	return !loopback_is_hidden;
 }

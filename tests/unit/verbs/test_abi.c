@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verbs/abi.h"
+#include "verbs/abi/abi.h"
 
 /* A library is the list of what dlvsym() finds in it. */
 struct symbol {
@@ -137,7 +137,7 @@ static void each_release_has_its_layout(void **state)
 		assert_int_equal(abi.qp_comp_mask, here(rows[i].qp_comp_mask));
 		assert_int_equal(abi.layout->port_attr_bytes, rows[i].port_attr_bytes);
 		assert_true(abi.layout->context_offset <= ABI_CONTEXT_FRONT);
-		assert_true(abi.qp_comp_mask + sizeof(uint32_t) <= ABI_QP_ROOM);
+		assert_true(abi.qp_comp_mask + sizeof(uint32_t) <= ABI_QP_BYTES);
 		assert_non_null(abi.set_ops);
 		assert_non_null(abi.register_driver);
 	}

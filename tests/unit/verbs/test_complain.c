@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#include "verbs/complain.h"
+#include "verbs/log.h"
 
 static int real_stderr;
 
@@ -56,7 +56,7 @@ static void test_nobody_reads(void **state)
 	set_stderr(fds[1]);
 	close(fds[1]);
 	errno = ENXIO;
-	uroce_complain("what nobody hears");
+	uroce_err("what nobody hears");
 	assert_int_equal(errno, ENXIO);
 	assert_false(is_pending());
 }
@@ -76,7 +76,7 @@ static void test_the_applications_own(void **state)
 	close(fds[0]);
 	set_stderr(fds[1]);
 	close(fds[1]);
-	uroce_complain("what nobody hears");
+	uroce_err("what nobody hears");
 	assert_true(is_pending());
 	signal(SIGPIPE, SIG_IGN); /* takes it away */
 	signal(SIGPIPE, SIG_DFL);
@@ -91,7 +91,7 @@ static void test_somebody_reads(void **state)
 	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	set_stderr(fds[1]);
-	uroce_complain("%d words of %s", 4, "two");
+	uroce_err("%d words of %s", 4, "two");
 	assert_true(read(fds[0], text, sizeof(text) - 1) > 0);
 	assert_string_equal(text, "uroce: 4 words of two\n");
 	close(fds[0]);

@@ -18,8 +18,8 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "progress/progress_priv.h"
-#include "verbs/completion/cq.h"
-#include "verbs/context.h"
+#include "verbs/cq/cq.h"
+#include "verbs/context/context.h"
 
 /* Nothing has come, and no helper thread runs. */
 static struct progress progress;
@@ -109,7 +109,7 @@ static void completions_come_in_order(void **state)
 	for (int round = 1; round < 100; round++) {
 		for (int i = 0; i < round % 8 + 1; i++)
 			add(7, next++);
-		for (int got; (got = uroce_cq_take(cq, round % 3 + 1, wc, NULL)) > 0;) {
+		for (int got; (got = uroce_cq_poll_ring(cq, round % 3 + 1, wc, NULL)) > 0;) {
 			for (int i = 0; i < got; i++)
 				assert_int_equal(wc[i].wr_id, taken++);
 		}
@@ -131,7 +131,7 @@ static void every_field_arrives(void **state)
 					    .immediate = 0x01020304,
 					    .flags = ENG_WC_IMMEDIATE | ENG_WC_GRH,
 					    .src_qpn = 17 });
-	assert_int_equal(uroce_cq_take(cq, 1, &wc, NULL), 1);
+	assert_int_equal(uroce_cq_poll_ring(cq, 1, &wc, NULL), 1);
 	assert_int_equal(wc.wr_id, 99);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
@@ -152,7 +152,7 @@ static void every_field_arrives(void **state)
 		if (op == ENG_SEND_INV)
 			continue;
 		uroce_cq_complete(cq, 1, &(struct eng_wc){ .op = op });
-		assert_int_equal(uroce_cq_take(cq, 1, &wc, NULL), 1);
+		assert_int_equal(uroce_cq_poll_ring(cq, 1, &wc, NULL), 1);
 		assert_int_equal(wc.opcode, opcodes[op]);
 	}
 }
@@ -203,17 +203,17 @@ static void a_queue_pair_is_forgotten(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 5; i++) { /* let the ring's end be in the middle */
 		add(1, i);
-		uroce_cq_take(cq, 1, wc, NULL);
+		uroce_cq_poll_ring(cq, 1, wc, NULL);
 	}
 	for (uint64_t i = 0; i < 8; i++)
 		add(i % 3 ? 1 : 2, i);
-	uroce_cq_forget(cq, 1);
-	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 3);
+	uroce_cq_clean_qp(cq, 1);
+	assert_int_equal(uroce_cq_poll_ring(cq, 8, wc, NULL), 3);
 	assert_int_equal(wc[0].wr_id, 0);
 	assert_int_equal(wc[1].wr_id, 3);
 	assert_int_equal(wc[2].wr_id, 6);
-	uroce_cq_forget(cq, 1);
-	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 0);
+	uroce_cq_clean_qp(cq, 1);
+	assert_int_equal(uroce_cq_poll_ring(cq, 8, wc, NULL), 0);
 }
 
 static void an_overrun_kills_the_queue(void **state)
@@ -235,9 +235,9 @@ static void an_overrun_kills_the_queue(void **state)
 	assert_int_equal(event.element, (uintptr_t)cq);
 	/* One event is raised; completions from before can still be polled, nothing else. */
 	assert_true(read(fd, &event, sizeof(event)) < 0);
-	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 8);
+	assert_int_equal(uroce_cq_poll_ring(cq, 8, wc, NULL), 8);
 	add(1, 10);
-	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 0);
+	assert_int_equal(uroce_cq_poll_ring(cq, 8, wc, NULL), 0);
 	assert_true(uroce_cq_poll(cq, 8, wc, NULL) < 0);
 }
 
@@ -245,7 +245,7 @@ static void *take_one(void *taken)
 {
 	struct ibv_wc wc;
 
-	atomic_store((atomic_int *)taken, uroce_cq_take(cq, 1, &wc, NULL));
+	atomic_store((atomic_int *)taken, uroce_cq_poll_ring(cq, 1, &wc, NULL));
 	return NULL;
 }
 

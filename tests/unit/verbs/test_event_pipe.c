@@ -17,9 +17,9 @@
 
 #include <rdma/ib_user_verbs.h>
 
-#include "verbs/completion/cq.h"
-#include "verbs/completion/event_pipe.h"
-#include "verbs/context.h"
+#include "verbs/cq/cq.h"
+#include "verbs/cq/event_pipe.h"
+#include "verbs/context/context.h"
 
 static int read_end, write_end;
 

@@ -29,9 +29,9 @@
 #include "link_child.h"
 #include "progress/path/ud_path.h"
 #include "link/broker/guest.h"
-#include "verbs/context.h"
-#include "verbs/device.h"
-#include "verbs/device/stat.h"
+#include "verbs/context/context.h"
+#include "verbs/context/device.h"
+#include "verbs/stats/stats.h"
 #include "verbs/qp/qp.h"
 #include "verbs/qp/ud.h"
 
@@ -77,14 +77,14 @@ static void await_held(void)
 static void *put_stat(void *arg)
 {
 	(void)arg;
-	uroce_stat_put(progress);
+	uroce_stats_put(progress);
 	return NULL;
 }
 
 static void *put_watch(void *arg)
 {
 	(void)arg;
-	uroce_watch_put(progress);
+	uroce_netdev_events_put(progress);
 	return NULL;
 }
 
@@ -148,7 +148,7 @@ static void while_uroce_stat_looks(void **state)
 	int fd;
 
 	(void)state;
-	uroce_stat_get(progress);
+	uroce_stats_get(progress);
 	assert_int_equal(link_guest_open(&broker), 0);
 	fd = link_guest_connect(&broker, link_slot(progress_link(progress)));
 	assert_return_code(fd, -fd);
@@ -190,7 +190,7 @@ static void while_an_address_comes(void **state)
 	qp.progress.worker = progress;
 	pthread_mutex_init(&qp.progress.lock, NULL);
 	assert_int_equal(uroce_ud_listen(&qp), 0);
-	uroce_watch_get(progress);
+	uroce_netdev_events_get(progress);
 	atomic_store(&hold_recv, true);
 	add_address("lo:1", INADDR_LOOPBACK + 8);
 	fork_meanwhile(put_watch);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/device.h"
+#include "verbs/context/device.h"
 
 static struct uroce_gid_table table;
 static uint8_t addresses[UROCE_GID_TABLE + 1][16];
@@ -29,8 +29,8 @@ static void set_addresses(struct netdev *netdev, const char *last_bytes)
 /* The table as text: the last byte of each GID, '.' for an empty place. */
 static void assert_table(const char *text)
 {
-	assert_int_equal(table.places, strlen(text));
-	for (unsigned int i = 0; i < table.places; i++) {
+	assert_int_equal(table.entries, strlen(text));
+	for (unsigned int i = 0; i < table.entries; i++) {
 		char found = table.gid[i].raw[15] ? (char)table.gid[i].raw[15] : '.';
 
 		if (found != (i < strlen(text) ? text[i] : '.'))

@@ -16,37 +16,37 @@
 #include <unistd.h>
 
 #include "engine/base/types.h"
-#include "verbs/memory/key_table.h"
+#include "verbs/mr/mkey_table.h"
 
 static uint8_t memory[4096];
 static int domain_a, domain_b;
 
-static struct key_entry entry_at(uint64_t start, uint64_t length, uint32_t access)
+static struct mkey_entry entry_at(uint64_t start, uint64_t length, uint32_t access)
 {
-	return (struct key_entry){ .start = start,
-				   .length = length,
-				   .memory = memory,
-				   .access = access,
-				   .domain = &domain_a };
+	return (struct mkey_entry){ .start = start,
+				    .length = length,
+				    .memory = memory,
+				    .access = access,
+				    .domain = &domain_a };
 }
 
 static void *map(uint32_t key, uint64_t addr, uint32_t length, uint32_t need)
 {
-	struct key_cache cache = { 0 };
+	struct mkey_cache cache = { 0 };
 	void *found;
 
-	key_table_enter(0);
-	found = key_table_map(&cache, &domain_a, key, addr, length, need);
-	key_table_leave(0);
+	mkey_read_lock(0);
+	found = mkey_table_map(&cache, &domain_a, key, addr, length, need);
+	mkey_read_unlock(0);
 	return found;
 }
 
 static void bounds_are_kept(void **state)
 {
-	struct key_entry entry = entry_at(0x10000, 100, ENG_LOCAL_WRITE | ENG_REMOTE_READ);
+	struct mkey_entry entry = entry_at(0x10000, 100, ENG_LOCAL_WRITE | ENG_REMOTE_READ);
 
 	(void)state;
-	assert_int_equal(key_table_add(&entry), 0);
+	assert_int_equal(mkey_table_add(&entry), 0);
 	assert_ptr_equal(map(entry.key, 0x10000, 100, 0), memory);
 	assert_ptr_equal(map(entry.key, 0x10000 + 99, 1, ENG_LOCAL_WRITE), memory + 99);
 	assert_ptr_equal(map(entry.key, 0x10000 + 100, 0, 0), memory + 100);
@@ -57,69 +57,69 @@ static void bounds_are_kept(void **state)
 	assert_null(map(entry.key, 0x10001, UINT32_MAX, 0));
 	assert_null(map(entry.key, UINT64_MAX, 2, 0));
 	assert_null(map(entry.key, 0, 1, 0));
-	key_table_remove(&entry);
+	mkey_table_remove(&entry);
 }
 
 static void addresses_at_the_top_do_not_wrap(void **state)
 {
-	struct key_entry entry = entry_at(UINT64_MAX - 9, 10, 0);
+	struct mkey_entry entry = entry_at(UINT64_MAX - 9, 10, 0);
 
 	(void)state;
-	assert_int_equal(key_table_add(&entry), 0);
+	assert_int_equal(mkey_table_add(&entry), 0);
 	assert_ptr_equal(map(entry.key, UINT64_MAX, 1, 0), memory + 9);
 	assert_null(map(entry.key, UINT64_MAX, 2, 0));
 	assert_null(map(entry.key, 0, 1, 0));
-	key_table_remove(&entry);
+	mkey_table_remove(&entry);
 }
 
 static void rights_and_domains_are_kept(void **state)
 {
-	struct key_entry entry = entry_at(0, 10, ENG_LOCAL_WRITE | ENG_REMOTE_WRITE);
-	struct key_cache cache = { 0 };
+	struct mkey_entry entry = entry_at(0, 10, ENG_LOCAL_WRITE | ENG_REMOTE_WRITE);
+	struct mkey_cache cache = { 0 };
 
 	(void)state;
-	assert_int_equal(key_table_add(&entry), 0);
+	assert_int_equal(mkey_table_add(&entry), 0);
 	assert_non_null(map(entry.key, 0, 10, ENG_REMOTE_WRITE));
 	assert_null(map(entry.key, 0, 10, ENG_REMOTE_READ));
 	assert_null(map(entry.key, 0, 10, ENG_REMOTE_WRITE | ENG_REMOTE_READ));
 	assert_null(map(entry.key + 1, 0, 10, 0));
 	assert_null(map(0, 0, 0, 0));
-	key_table_enter(0);
-	assert_non_null(key_table_map(&cache, &domain_a, entry.key, 0, 1, 0));
+	mkey_read_lock(0);
+	assert_non_null(mkey_table_map(&cache, &domain_a, entry.key, 0, 1, 0));
 	/* The cache must not let another domain in. */
-	assert_null(key_table_map(&cache, &domain_b, entry.key, 0, 1, 0));
-	key_table_leave(0);
-	key_table_remove(&entry);
+	assert_null(mkey_table_map(&cache, &domain_b, entry.key, 0, 1, 0));
+	mkey_read_unlock(0);
+	mkey_table_remove(&entry);
 }
 
 static void a_cache_forgets_what_is_gone(void **state)
 {
-	struct key_entry entry = entry_at(0, 10, 0), other;
-	struct key_cache cache = { 0 };
+	struct mkey_entry entry = entry_at(0, 10, 0), other;
+	struct mkey_cache cache = { 0 };
 	uint32_t key;
 
 	(void)state;
-	assert_int_equal(key_table_add(&entry), 0);
+	assert_int_equal(mkey_table_add(&entry), 0);
 	key = entry.key;
-	key_table_enter(0);
-	assert_ptr_equal(key_table_map(&cache, &domain_a, key, 0, 1, 0), memory);
-	key_table_leave(0);
+	mkey_read_lock(0);
+	assert_ptr_equal(mkey_table_map(&cache, &domain_a, key, 0, 1, 0), memory);
+	mkey_read_unlock(0);
 
 	other = entry;
 	other.memory = memory + 16;
 	other.length = 5;
-	key_table_change(&entry, &other);
+	mkey_table_change(&entry, &other);
 	assert_int_equal(entry.key, key);
-	key_table_enter(0);
-	assert_ptr_equal(key_table_map(&cache, &domain_a, key, 0, 5, 0), memory + 16);
-	assert_null(key_table_map(&cache, &domain_a, key, 0, 6, 0));
-	key_table_leave(0);
+	mkey_read_lock(0);
+	assert_ptr_equal(mkey_table_map(&cache, &domain_a, key, 0, 5, 0), memory + 16);
+	assert_null(mkey_table_map(&cache, &domain_a, key, 0, 6, 0));
+	mkey_read_unlock(0);
 
-	key_table_remove(&entry);
+	mkey_table_remove(&entry);
 	memset(&entry, 0xff, sizeof(entry));
-	key_table_enter(0);
-	assert_null(key_table_map(&cache, &domain_a, key, 0, 1, 0));
-	key_table_leave(0);
+	mkey_read_lock(0);
+	assert_null(mkey_table_map(&cache, &domain_a, key, 0, 1, 0));
+	mkey_read_unlock(0);
 }
 
 enum {
@@ -128,24 +128,24 @@ enum {
 
 static int by_key(const void *a, const void *b)
 {
-	uint32_t x = ((const struct key_entry *)a)->key, y = ((const struct key_entry *)b)->key;
+	uint32_t x = ((const struct mkey_entry *)a)->key, y = ((const struct mkey_entry *)b)->key;
 
 	return x < y ? -1 : x > y;
 }
 
 static void many_come_and_go(void **state)
 {
-	struct key_entry *entries = calloc(MANY, sizeof(*entries));
-	struct key_entry *sorted = calloc(2 * MANY, sizeof(*sorted));
+	struct mkey_entry *entries = calloc(MANY, sizeof(*entries));
+	struct mkey_entry *sorted = calloc(2 * MANY, sizeof(*sorted));
 	uint32_t seed = 1;
 
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
 		entries[i] = entry_at((uint64_t)i << 20, 10, 0);
-		assert_int_equal(key_table_add(&entries[i]), 0);
+		assert_int_equal(mkey_table_add(&entries[i]), 0);
 		sorted[i] = entries[i];
 	}
-	assert_int_equal(key_table_count(), MANY);
+	assert_int_equal(mkey_table_count(), MANY);
 	/* Remove and add in a scattered order, and see after each round that all is still found. */
 	for (int round = 0; round < 4; round++) {
 		for (int i = 0; i < MANY / 4; i++) {
@@ -153,9 +153,9 @@ static void many_come_and_go(void **state)
 
 			seed = seed * 1664525 + 1013904223;
 			victim = (int)((seed >> 8) % MANY);
-			key_table_remove(&entries[victim]);
+			mkey_table_remove(&entries[victim]);
 			assert_null(map(entries[victim].key, entries[victim].start, 1, 0));
-			assert_int_equal(key_table_add(&entries[victim]), 0);
+			assert_int_equal(mkey_table_add(&entries[victim]), 0);
 			sorted[MANY + round * MANY / 4 + i] = entries[victim];
 		}
 		for (int i = 0; i < MANY; i++)
@@ -166,8 +166,8 @@ static void many_come_and_go(void **state)
 	for (int i = 1; i < 2 * MANY; i++)
 		assert_int_not_equal(sorted[i - 1].key, sorted[i].key);
 	for (int i = 0; i < MANY; i++)
-		key_table_remove(&entries[i]);
-	assert_int_equal(key_table_count(), 0);
+		mkey_table_remove(&entries[i]);
+	assert_int_equal(mkey_table_count(), 0);
 	free(sorted);
 	free(entries);
 }
@@ -176,25 +176,25 @@ static atomic_bool removed;
 
 static void *remover(void *entry)
 {
-	key_table_remove(entry);
+	mkey_table_remove(entry);
 	atomic_store(&removed, true);
 	return NULL;
 }
 
 static void removal_waits_for_a_visit(void **state)
 {
-	struct key_entry entry = entry_at(0, 10, 0);
-	struct key_cache cache = { 0 };
+	struct mkey_entry entry = entry_at(0, 10, 0);
+	struct mkey_cache cache = { 0 };
 	pthread_t thread;
 
 	(void)state;
-	assert_int_equal(key_table_add(&entry), 0);
-	key_table_enter(0);
+	assert_int_equal(mkey_table_add(&entry), 0);
+	mkey_read_lock(0);
 	pthread_create(&thread, NULL, remover, &entry);
 	usleep(20000);
 	assert_false(atomic_load(&removed));
-	assert_non_null(key_table_map(&cache, &domain_a, entry.key, 0, 10, 0));
-	key_table_leave(0);
+	assert_non_null(mkey_table_map(&cache, &domain_a, entry.key, 0, 10, 0));
+	mkey_read_unlock(0);
 	pthread_join(thread, NULL);
 	assert_true(atomic_load(&removed));
 }

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "verbs/memory/mr.h"
+#include "verbs/mr/mr.h"
 
 /* Not by ops.h: its weak declarations do not make the linker take anything out of a library. */
 #define STRONG(name) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
@@ -62,12 +62,12 @@ static int reg(void *addr, size_t length, int access)
 static void *map(const struct ibv_pd *domain, uint32_t key, uint64_t addr, uint32_t length,
 		 uint32_t need)
 {
-	struct key_cache cache = { 0 };
+	struct mkey_cache cache = { 0 };
 	void *found;
 
-	key_table_enter(0);
-	found = key_table_map(&cache, domain, key, addr, length, need);
-	key_table_leave(0);
+	mkey_read_lock(0);
+	found = mkey_table_map(&cache, domain, key, addr, length, need);
+	mkey_read_unlock(0);
 	return found;
 }
 

@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "verbs/memory/mr.h"
-#include "verbs/qp/mw.h"
+#include "verbs/mr/mr.h"
+#include "verbs/mr/mw.h"
 
 /* Not by ops.h: its weak declarations do not make the linker take anything out of a library. */
 #define STRONG(name) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
@@ -47,7 +47,7 @@ static int set_up(void **state)
 	for (int i = 0; i < 2; i++) {
 		contexts[i].device = &device;
 		contexts[i].file = 7;
-		contexts[i].holders = 1;
+		contexts[i].refs = 1;
 	}
 	return 0;
 }
@@ -59,8 +59,8 @@ static void nothing_is_left(void)
 		assert_int_equal(contexts[0].objects[kind], 0);
 		assert_int_equal(contexts[1].objects[kind], 0);
 	}
-	assert_int_equal(contexts[0].holders, 1);
-	assert_int_equal(contexts[1].holders, 1);
+	assert_int_equal(contexts[0].refs, 1);
+	assert_int_equal(contexts[1].refs, 1);
 }
 
 /* rule U1 test */
@@ -90,7 +90,7 @@ static void forgotten_objects_are_not_removed_twice(void **state)
 	assert_int_equal(uroce_object_add(second, UROCE_OBJECT_QP), 0);
 	uroce_object_move(first, second, UROCE_OBJECT_QP);
 	assert_int_equal(device.objects[UROCE_OBJECT_QP], 3);
-	uroce_objects_forget(&contexts[0]);
+	uroce_objects_uncount_all(&contexts[0]);
 	assert_int_equal(device.objects[UROCE_OBJECT_QP], 2);
 	uroce_object_remove(first, UROCE_OBJECT_QP);
 	assert_int_equal(device.objects[UROCE_OBJECT_QP], 2);
@@ -147,7 +147,7 @@ static void an_import_destroys_the_object(void **state)
 	assert_int_equal(device.objects[UROCE_OBJECT_PD], 1);
 	uroce_unimport_pd(pd);
 	assert_int_equal(device.objects[UROCE_OBJECT_PD], 1);
-	assert_int_equal(contexts[0].holders, 2);
+	assert_int_equal(contexts[0].refs, 2);
 	assert_int_equal(uroce_dealloc_pd(import), 0);
 	nothing_is_left();
 }

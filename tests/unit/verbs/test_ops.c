@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "verbs/ops.h"
+#include "verbs/abi/ops.h"
 
 struct row {
 	const char *name;

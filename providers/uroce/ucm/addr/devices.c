@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "address.h"
-#include "verbs/device.h"
+#include "verbs/context/device.h"
 
 struct gid_search {
 	const uint8_t *gid;
@@ -25,7 +25,7 @@ static bool has_gid(struct uroce_device *device, void *arg)
 		return false;
 	memcpy(gid.raw, gid_search->gid, sizeof(gid.raw));
 	index = uroce_gid_table_find(&device->gids, &gid);
-	if (index == device->gids.places)
+	if (index == device->gids.entries)
 		return false;
 	gid_search->number = device->netdev.index;
 	gid_search->index = index;
@@ -80,7 +80,7 @@ bool ucm_device(uint32_t number, struct ucm_device *device)
 
 bool ucm_device_is_removed(uint32_t number)
 {
-	return !uroce_devices_has(number);
+	return !uroce_devices_has_netdev(number);
 }
 
 static bool is_loopback_device(struct uroce_device *device, void *arg)
@@ -113,7 +113,7 @@ static bool collect_gids(struct uroce_device *device, void *arg)
 	struct gid_list *all = arg;
 	union ibv_gid gid;
 
-	for (unsigned int i = 0; i < device->gids.places; i++) {
+	for (unsigned int i = 0; i < device->gids.entries; i++) {
 		if (!uroce_gid(device, i, &gid))
 			continue;
 		if (all->count == all->places) {

@@ -133,7 +133,7 @@ static int is_libfabric(struct dl_phdr_info *library, size_t bytes, void *arg)
  */
 static bool loopback_binds_device(void)
 {
-	return uroce_settings_loopback() && !dl_iterate_phdr(is_libfabric, NULL);
+	return uroce_settings_loopback_enabled() && !dl_iterate_phdr(is_libfabric, NULL);
 }
 
 /* The option has the default of IPV6_V6ONLY. */

@@ -246,11 +246,10 @@ uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t s
 	if (!route_mtu)
 		return device->mtu;
 	if (route_mtu < needed) {
-		uroce_complain(
-			"cannot connect %s to %s: the path MTU is %u bytes, and a message of "
-			"the connection manager has %u: give the interface a larger MTU",
-			inet_ntop(AF_INET6, sgid, here, sizeof(here)),
-			inet_ntop(AF_INET6, dgid, there, sizeof(there)), route_mtu, needed);
+		uroce_err("cannot connect %s to %s: the path MTU is %u bytes, and a message of "
+			  "the connection manager has %u: give the interface a larger MTU",
+			  inet_ntop(AF_INET6, sgid, here, sizeof(here)),
+			  inet_ntop(AF_INET6, dgid, there, sizeof(there)), route_mtu, needed);
 		return 0;
 	}
 	code = (uint8_t)uroce_active_mtu(route_mtu);

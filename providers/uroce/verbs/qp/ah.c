@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/forked.h"
-#include "verbs/ops.h"
+#include "verbs/fork.h"
+#include "verbs/abi/ops.h"
 
 enum {
 	/* Replaces hop limits 0 and 1, which programs leave set and no router forwards. */
@@ -121,7 +121,7 @@ void uroce_ah_free_deferred(void)
 	while (ah) {
 		struct uroce_ah *next = ah->next_deferred;
 
-		if (!uroce_inherited(ah->generation))
+		if (!uroce_is_stale(ah->generation))
 			progress_path_close(ah->progress, &ah->path);
 		free(ah);
 		ah = next;
@@ -149,18 +149,18 @@ static int open_path(struct uroce_ah *ah, const struct progress_route *route)
 					&ah->path, text);
 
 	if (error && text[0])
-		uroce_complain("%s", text);
+		uroce_err("%s", text);
 	return error;
 }
 
 /* All QPs that could use the handle have been stopped before. */
-static void stop_ah(struct uroce_belonging *belonging)
+static void stop_ah(struct uroce_ctx_obj *ctx_obj)
 {
 	struct uroce_ah *ah =
-		(struct uroce_ah *)((char *)belonging - offsetof(struct uroce_ah, belonging));
+		(struct uroce_ah *)((char *)ctx_obj - offsetof(struct uroce_ah, ctx_obj));
 
 	progress_path_close(ah->progress, &ah->path);
-	ah->generation = UROCE_ENDED;
+	ah->generation = UROCE_GEN_STOPPED;
 }
 
 /* Returns 0 or a positive errno. */
@@ -214,14 +214,14 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		 * Programs try which GIDs are usable, so a failure may be expected: no error
 		 * message, unless there is no GID at all.
 		 */
-		report = attr->is_global ? uroce_debug : uroce_complain;
+		report = attr->is_global ? uroce_debug : uroce_err;
 		report("no address handle: %s", text[0] ? text : strerror(error));
 		errno = error;
 		return NULL;
 	}
-	uroce_pd_use(ah->pd);
+	uroce_pd_get(ah->pd);
 	ah->base.context = ibv_pd->context;
-	uroce_belongings_enter(&ah->belonging, BELONGING_AH, context, stop_ah);
+	uroce_ctx_obj_add(&ah->ctx_obj, UROCE_CTX_OBJ_AH, context, stop_ah);
 	return &ah->base;
 }
 
@@ -230,8 +230,8 @@ int uroce_destroy_ah(struct ibv_ah *ibv_ah)
 	struct uroce_ah *ah = to_uroce_ah(ibv_ah);
 	struct ibv_context *context = ibv_ah->context;
 
-	uroce_belongings_leave(&ah->belonging);
-	uroce_pd_leave(ah->pd);
+	uroce_ctx_obj_del(&ah->ctx_obj);
+	uroce_pd_put(ah->pd);
 	uroce_ah_release(ah);
 	uroce_ah_free_deferred();
 	uroce_object_remove(context, UROCE_OBJECT_AH);

@@ -17,9 +17,9 @@ struct uroce_ah {
 	struct ibv_ah_attr attr;
 	struct uroce_pd *pd;	   /* invalid after ibv_destroy_ah() */
 	struct progress *progress; /* constant */
-	unsigned int generation;   /* forked.h */
+	unsigned int generation;   /* fork.h */
 	struct progress_path path; /* constant */
-	struct uroce_belonging belonging;
+	struct uroce_ctx_obj ctx_obj;
 	atomic_uint users; /* number of references: one of the application, one for each request */
 	struct uroce_ah *next_deferred;
 };

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Engine callbacks of QPs: memory by L_Key and R_Key, completions, events, receive requests. */
-#include "early_pool.h"
-#include "mw.h"
+#include "ooo_pool.h"
+#include "verbs/mr/mw.h"
 #include "progress/gsi/gsi.h"
 #include "srq.h"
-#include "xrc.h"
+#include "verbs/xrc/xrc.h"
 
 /*
  * XRC target: the protection domain is that of the SRQ.  Not inlined, and called last, so that
  * map_local() need not save registers for this rare case.
  */
-static __attribute__((noinline)) void *map_xrc_target(struct uroce_qp *qp, struct key_cache *cache,
+static __attribute__((noinline)) void *map_xrc_target(struct uroce_qp *qp, struct mkey_cache *cache,
 						      uint32_t key, uint64_t addr, uint32_t length,
 						      uint32_t need)
 {
-	return key_table_map(cache, uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key,
-			     addr, length, need);
+	return mkey_table_map(cache, uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key,
+			      addr, length, need);
 }
 
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	struct uroce_qp *qp = owner;
-	struct key_cache *cache =
+	struct mkey_cache *cache =
 		use == ENG_USE_SEND ? &qp->lkey_read_cache : &qp->lkey_write_cache;
-	uint32_t need = KEY_LOCAL | (use == ENG_USE_SEND ? 0 : ENG_LOCAL_WRITE);
+	uint32_t need = MKEY_LOCAL | (use == ENG_USE_SEND ? 0 : ENG_LOCAL_WRITE);
 	const struct uroce_pd *pd = qp->pd;
 
 	if (qp->type == ENG_XRC_RECV)
 		return map_xrc_target(qp, cache, lkey, addr, length, need);
 	if (use == ENG_USE_RECEIVE && qp->srq)
 		pd = qp->srq->pd;
-	return key_table_map(cache, pd->domain, lkey, addr, length, need);
+	return mkey_table_map(cache, pd->domain, lkey, addr, length, need);
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
@@ -39,7 +39,7 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 
 	if (qp->type == ENG_XRC_RECV)
 		return map_xrc_target(qp, &qp->rkey_cache, rkey, addr, length, need);
-	return key_table_map(&qp->rkey_cache, qp->pd->domain, rkey, addr, length, need);
+	return mkey_table_map(&qp->rkey_cache, qp->pd->domain, rkey, addr, length, need);
 }
 
 static void complete(void *owner, const struct eng_wc *wc)

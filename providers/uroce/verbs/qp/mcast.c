@@ -8,9 +8,9 @@
 
 #include "ah.h"
 #include "ud.h"
-#include "verbs/device.h"
-#include "verbs/forked.h"
-#include "verbs/ops.h"
+#include "verbs/context/device.h"
+#include "verbs/fork.h"
+#include "verbs/abi/ops.h"
 
 struct membership {
 	struct membership *next;
@@ -22,7 +22,7 @@ struct membership {
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct membership *members;
 
-void uroce_mcast_forked(void)
+void uroce_mcast_fork_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -85,7 +85,7 @@ static int add_membership(struct uroce_qp *qp, const union ibv_gid *gid)
 	error = -progress_group_join(progress, &qp->progress, gid->raw, netdev.index, text);
 	if (error) {
 		if (text[0])
-			uroce_complain("%s", text);
+			uroce_err("%s", text);
 		free(member);
 		return error;
 	}
@@ -108,7 +108,7 @@ int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t
 	if (!is_joinable(ibv_qp, gid))
 		return EINVAL;
 	qp = to_uroce_qp(ibv_qp);
-	if (uroce_inherited(qp->generation))
+	if (uroce_is_stale(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&members_lock);
 	/* Attaching twice is not an error. */
@@ -166,7 +166,7 @@ bool uroce_mcast_is_member(struct uroce_qp *qp)
 {
 	const struct membership *member;
 
-	if (qp->type != ENG_UD || uroce_inherited(qp->generation))
+	if (qp->type != ENG_UD || uroce_is_stale(qp->generation))
 		return false;
 	pthread_mutex_lock(&members_lock);
 	for (member = members; member && member->qp != qp;)

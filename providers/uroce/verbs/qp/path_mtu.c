@@ -5,8 +5,8 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 
-#include "verbs/complain.h"
-#include "verbs/completion/cq_overrun.h"
+#include "verbs/log.h"
+#include "verbs/cq/deferred_qp_work.h"
 
 #define MTU_BYTES(mtu) (128u << (mtu))
 /* Headers of the first packet of a WRITE: UDP, BTH, RETH, ICRC.  The IP header is added below. */
@@ -41,12 +41,12 @@ static void report(const struct uroce_qp *qp, const struct link_path *path, enum
 {
 	char src[INET6_ADDRSTRLEN], dst[INET6_ADDRSTRLEN];
 
-	uroce_complain("queue pair %u sends packets of up to %u bytes (path MTU %u), but the path "
-		       "from %s to %s carries %u: give the queue pair a path MTU of at most %u, or "
-		       "the path a larger one",
-		       qp->progress.qpn, packet, MTU_BYTES(path_mtu), address_text(path->src, src),
-		       address_text(path->dst, dst), actual_mtu,
-		       MTU_BYTES(uroce_active_mtu(actual_mtu)));
+	uroce_err("queue pair %u sends packets of up to %u bytes (path MTU %u), but the path "
+		  "from %s to %s carries %u: give the queue pair a path MTU of at most %u, or "
+		  "the path a larger one",
+		  qp->progress.qpn, packet, MTU_BYTES(path_mtu), address_text(path->src, src),
+		  address_text(path->dst, dst), actual_mtu,
+		  MTU_BYTES(uroce_active_mtu(actual_mtu)));
 }
 
 static void check_path(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int max_age_ms)
@@ -69,7 +69,7 @@ void uroce_path_mtu_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
 	check_path(qp, path_mtu, CONNECT_MAX_AGE_MS);
 }
 
-void uroce_path_suspect(struct progress_qp *progress_qp)
+void uroce_path_mtu_schedule_check(struct progress_qp *progress_qp)
 {
 	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
 

@@ -16,7 +16,7 @@ void uroce_path_mtu_check(struct uroce_qp *qp, enum ibv_mtu path_mtu);
  * The peer does not respond: schedules a check of the path in the progress thread.  Called in a
  * progress cycle, with the QP's lock held.
  */
-void uroce_path_suspect(struct progress_qp *qp);
+void uroce_path_mtu_schedule_check(struct progress_qp *qp);
 /* Runs a scheduled check.  Called outside progress cycles, with the QP's lock held. */
 void uroce_path_mtu_run_scheduled(struct uroce_qp *qp);
 

@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mw.h"
+#include "verbs/mr/mw.h"
 #include "srq.h"
 #include "ud.h"
-#include "verbs/forked.h"
-#include "verbs/ops.h"
+#include "verbs/fork.h"
+#include "verbs/abi/ops.h"
 
 _Static_assert((int)ENG_FENCE == IBV_SEND_FENCE && (int)ENG_SIGNALED == IBV_SEND_SIGNALED &&
 		       (int)ENG_SOLICITED == IBV_SEND_SOLICITED &&
@@ -189,7 +189,7 @@ static __attribute__((noinline)) void flush_qp(struct uroce_qp *qp)
 	errno = saved_errno;
 }
 
-/* As answer.h, but at no cost for calls that succeed; they do not change errno. */
+/* As api_call.h, but at no cost for calls that succeed; they do not change errno. */
 static int fail_with_errno(int error)
 {
 	errno = error;
@@ -222,7 +222,7 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	struct ibv_send_wr *first = wr;
 	int error = 0;
 
-	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || uroce_inherited(qp->generation)) {
+	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || uroce_is_stale(qp->generation)) {
 		*bad_wr = wr;
 		return fail_with_errno(ibv_qp->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EIO);
 	}
@@ -276,7 +276,7 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 	struct ibv_recv_wr *first = wr;
 	int error = 0;
 
-	if (!ibv_qp->recv_cq || uroce_inherited(qp->generation)) {
+	if (!ibv_qp->recv_cq || uroce_is_stale(qp->generation)) {
 		*bad_wr = wr;
 		/* XRC QPs have no receive queue. */
 		return fail_with_errno(ibv_qp->recv_cq ? EIO : EINVAL);

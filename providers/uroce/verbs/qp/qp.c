@@ -8,12 +8,12 @@
 
 #include <infiniband/urocedv.h>
 
-#include "early_pool.h"
+#include "ooo_pool.h"
 #include "srq.h"
 #include "ud.h"
-#include "verbs/forked.h"
-#include "verbs/ops.h"
-#include "xrc.h"
+#include "verbs/fork.h"
+#include "verbs/abi/ops.h"
+#include "verbs/xrc/xrc.h"
 
 enum {
 	CACHE_LINE = 64,
@@ -109,7 +109,7 @@ static void free_rings(struct uroce_qp *qp)
 static void free_memory(struct uroce_qp *qp)
 {
 	/* A thread that does not exist in this process may hold an inherited lock. */
-	if (!uroce_inherited(qp->generation)) {
+	if (!uroce_is_stale(qp->generation)) {
 		pthread_cond_destroy(&qp->base.qp.cond);
 		pthread_mutex_destroy(&qp->base.qp.mutex);
 		pthread_mutex_destroy(&qp->modify_lock);
@@ -149,13 +149,14 @@ static const struct type_row *find_type_row(enum ibv_qp_type type)
 static bool objects_are_of(struct ibv_context *context, const struct type_row *row,
 			   const struct ibv_qp_init_attr_ex *attr)
 {
-	if (row->has_sq && !(uroce_together(context, attr->pd->context) &&
-			     uroce_together(context, attr->send_cq->context)))
+	if (row->has_sq && !(uroce_contexts_share_file(context, attr->pd->context) &&
+			     uroce_contexts_share_file(context, attr->send_cq->context)))
 		return false;
-	if (row->has_rq && !(uroce_together(context, attr->recv_cq->context) &&
-			     (!attr->srq || uroce_together(context, attr->srq->context))))
+	if (row->has_rq &&
+	    !(uroce_contexts_share_file(context, attr->recv_cq->context) &&
+	      (!attr->srq || uroce_contexts_share_file(context, attr->srq->context))))
 		return false;
-	return !row->is_xrc_target || uroce_together(context, attr->xrcd->context);
+	return !row->is_xrc_target || uroce_contexts_share_file(context, attr->xrcd->context);
 }
 
 /* Capabilities that the QP type uses; the others are ignored and become 0. */
@@ -241,7 +242,7 @@ static void detach_from_cqs(struct uroce_qp *qp)
 		uroce_cq_detach(qp->recv_cq, qp->progress.worker);
 }
 
-static void stop_qp(struct uroce_belonging *belonging);
+static void stop_qp(struct uroce_ctx_obj *ctx_obj);
 
 static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 			      const struct ibv_qp_init_attr_ex *attr)
@@ -380,11 +381,11 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 		goto err_free;
 	set_public_fields(qp, context, attr);
 	if (qp->pd)
-		uroce_pd_use(qp->pd);
+		uroce_pd_get(qp->pd);
 	change_user_counts(qp, 1);
 	attach_to_cqs(qp);
 	if (qp->type != ENG_XRC_RECV)
-		uroce_belongings_enter(&qp->belonging, BELONGING_QP, qp->context, stop_qp);
+		uroce_ctx_obj_add(&qp->ctx_obj, UROCE_CTX_OBJ_QP, qp->context, stop_qp);
 	attr->cap = qp->cap;
 	return qp;
 
@@ -460,9 +461,9 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 void uroce_qp_clean_cqs(struct uroce_qp *qp)
 {
 	if (qp->send_cq)
-		uroce_cq_forget(qp->send_cq, qp->progress.qpn);
+		uroce_cq_clean_qp(qp->send_cq, qp->progress.qpn);
 	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
-		uroce_cq_forget(qp->recv_cq, qp->progress.qpn);
+		uroce_cq_clean_qp(qp->recv_cq, qp->progress.qpn);
 }
 
 void uroce_qp_receive_pending(struct uroce_qp *qp)
@@ -508,7 +509,7 @@ static void stop_traffic(struct uroce_qp *qp)
 	uroce_mcast_detach_all(qp);
 	progress_qp_remove(qp->progress.worker, &qp->progress);
 	uroce_ud_release_all(qp);
-	uroce_qp_retire(qp);
+	uroce_qp_accumulate_counters(qp);
 	/* Returns the packets in flight to the budget of the worker. */
 	eng_set_state(qp->progress.engine, ENG_RESET, 0);
 	uroce_async_purge(qp->context, &qp->base.qp);
@@ -519,33 +520,32 @@ static void stop_traffic(struct uroce_qp *qp)
 void uroce_qp_stop(struct uroce_qp *qp)
 {
 	stop_traffic(qp);
-	qp->generation = UROCE_ENDED;
+	qp->generation = UROCE_GEN_STOPPED;
 }
 
-static void stop_qp(struct uroce_belonging *belonging)
+static void stop_qp(struct uroce_ctx_obj *ctx_obj)
 {
-	uroce_qp_stop(
-		(struct uroce_qp *)((char *)belonging - offsetof(struct uroce_qp, belonging)));
+	uroce_qp_stop((struct uroce_qp *)((char *)ctx_obj - offsetof(struct uroce_qp, ctx_obj)));
 }
 
 void uroce_qp_free(struct uroce_qp *qp)
 {
 	struct uroce_context *context = qp->context;
 
-	uroce_belongings_leave(&qp->belonging);
+	uroce_ctx_obj_del(&qp->ctx_obj);
 	/* In a forked child the QP itself remains in use by the parent. */
-	if (!uroce_inherited(qp->generation)) {
+	if (!uroce_is_stale(qp->generation)) {
 		stop_traffic(qp);
-		uroce_async_await(&qp->base.qp.mutex, &qp->base.qp.cond,
-				  &qp->base.qp.events_completed, &qp->async_events_reported);
+		uroce_async_wait_acked(&qp->base.qp.mutex, &qp->base.qp.cond,
+				       &qp->base.qp.events_completed, &qp->async_events_reported);
 	}
 	/* A later QP may get the same address, but must not get the windows of this one. */
 	if (qp->has_windows)
-		key_table_unbind_user(qp);
+		mkey_table_unbind_user(qp);
 	free_rings(qp);
 	change_user_counts(qp, -1);
 	if (qp->pd)
-		uroce_pd_leave(qp->pd);
+		uroce_pd_put(qp->pd);
 	free_memory(qp);
 	uroce_object_remove(&context->base.context, UROCE_OBJECT_QP);
 }

@@ -7,9 +7,9 @@
 #ifndef UROCE_VERBS_QP_H
 #define UROCE_VERBS_QP_H
 
-#include "verbs/completion/cq.h"
-#include "verbs/memory/key_table.h"
-#include "verbs/memory/pd.h"
+#include "verbs/cq/cq.h"
+#include "verbs/mr/mkey_table.h"
+#include "verbs/mr/pd.h"
 #include "verbs/uroce.h"
 
 struct uroce_qp {
@@ -28,10 +28,10 @@ struct uroce_qp {
 	uint32_t resp_res_depth;
 	struct ibv_qp_cap cap; /* as granted */
 	bool signal_all;
-	unsigned int generation;	  /* forked.h */
-	struct uroce_belonging belonging; /* unused by an XRC target */
+	unsigned int generation;      /* fork.h */
+	struct uroce_ctx_obj ctx_obj; /* unused by an XRC target */
 	/* Last keys used: L_Keys read, L_Keys written, R_Keys. */
-	struct key_cache lkey_read_cache, lkey_write_cache, rkey_cache;
+	struct mkey_cache lkey_read_cache, lkey_write_cache, rkey_cache;
 	bool has_windows;	     /* type 2 windows have been bound through the QP */
 	bool path_mtu_check_pending; /* path_mtu.h; under progress.lock */
 	pthread_mutex_t modify_lock;
@@ -43,7 +43,7 @@ struct uroce_qp {
 	struct uroce_qp *next_target; /* in the hash bucket of xrc_qp.c */
 	/* UD: SQ index from which on, up to sq.head, WQEs hold their address handles (ud.h). */
 	uint32_t ah_held_tail;
-	/* State between ibv_wr_start() and ibv_wr_complete() (wr.c). */
+	/* State between ibv_wr_start() and ibv_wr_complete() (wr_api.c). */
 	struct {
 		int error;		  /* first error */
 		uint32_t count;		  /* number of WQEs begun, in the slots from sq.head on */
@@ -110,6 +110,6 @@ int uroce_wr_set_ops(struct uroce_qp *qp, uint64_t flags);
 void uroce_sends_pushed(struct uroce_qp *qp);
 
 /* Adds the counters of a QP that is being destroyed to those of its device. */
-void uroce_qp_retire(const struct uroce_qp *qp);
+void uroce_qp_accumulate_counters(const struct uroce_qp *qp);
 
 #endif

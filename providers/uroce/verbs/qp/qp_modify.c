@@ -14,8 +14,8 @@
 #include "path_mtu.h"
 #include "qp.h"
 #include "ud.h"
-#include "verbs/forked.h"
-#include "verbs/ops.h"
+#include "verbs/fork.h"
+#include "verbs/abi/ops.h"
 
 _Static_assert((int)ENG_RESET == IBV_QPS_RESET && (int)ENG_INIT == IBV_QPS_INIT &&
 		       (int)ENG_RTR == IBV_QPS_RTR && (int)ENG_RTS == IBV_QPS_RTS &&
@@ -82,11 +82,11 @@ static bool path_mtu_is_valid(const struct uroce_qp *qp, enum ibv_mtu path_mtu)
 		return false;
 	if (path_mtu <= max)
 		return true;
-	uroce_complain("queue pair %u: the path MTU %u is larger than %s carries: use %u, the "
-		       "active_mtu that ibv_query_port() and ibv_devinfo show, or give the "
-		       "interface a larger MTU",
-		       qp->progress.qpn, 128u << path_mtu, qp->context->device->base.device.name,
-		       128u << max);
+	uroce_err("queue pair %u: the path MTU %u is larger than %s carries: use %u, the "
+		  "active_mtu that ibv_query_port() and ibv_devinfo show, or give the "
+		  "interface a larger MTU",
+		  qp->progress.qpn, 128u << path_mtu, qp->context->device->base.device.name,
+		  128u << max);
 	return false;
 }
 
@@ -111,7 +111,7 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 	if (!uroce_ah_check(device, &attr->ah_attr, route))
 		return 0;
 	uroce_ah_strerror(device, &attr->ah_attr, text);
-	uroce_complain("queue pair %u cannot reach its peer: %s", qp->progress.qpn, text);
+	uroce_err("queue pair %u cannot reach its peer: %s", qp->progress.qpn, text);
 	return EINVAL;
 }
 
@@ -225,7 +225,7 @@ static int open_path(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	if (!result)
 		uroce_path_mtu_check(qp, next->path_mtu);
 	if (result && error[0])
-		uroce_complain("%s", error);
+		uroce_err("%s", error);
 	return -result;
 }
 
@@ -339,7 +339,7 @@ int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 	struct uroce_qp *qp = uroce_qp_of_handle(ibv_qp);
 	int error;
 
-	if (uroce_inherited(qp->generation))
+	if (uroce_is_stale(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&qp->modify_lock);
 	error = modify_locked(qp, attr, drop_unused_attrs(qp->type, mask));
@@ -361,7 +361,7 @@ int uroce_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 	struct eng_qp_info view;
 
 	(void)mask; /* a hint; returning all attributes is cheap */
-	if (uroce_inherited(qp->generation))
+	if (uroce_is_stale(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&qp->progress.lock);
 	eng_qp_query(qp->progress.engine, &view);

@@ -8,9 +8,9 @@
 #include <infiniband/urocedv.h>
 
 #include "qp.h"
-#include "verbs/forked.h"
-#include "verbs/ops.h"
-#include "xrc.h"
+#include "verbs/fork.h"
+#include "verbs/abi/ops.h"
+#include "verbs/xrc/xrc.h"
 
 _Static_assert(UROCE_MAX_SGE <= ENG_MAX_SGE, "a QP keeps the SGEs of the request under way");
 
@@ -53,7 +53,7 @@ int uroce_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
 	int error = 0;
 
-	if (uroce_inherited(srq->generation)) {
+	if (uroce_is_stale(srq->generation)) {
 		*bad_wr = wr;
 		return EIO;
 	}
@@ -90,10 +90,10 @@ static int check_init_attr(struct ibv_context *context, const struct ibv_srq_ini
 		return EINVAL;
 	if (*type == IBV_SRQT_XRC && ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq))
 		return EINVAL;
-	if (!uroce_together(context, attr->pd->context))
+	if (!uroce_contexts_share_file(context, attr->pd->context))
 		return EINVAL;
-	if (*type == IBV_SRQT_XRC && !(uroce_together(context, attr->xrcd->context) &&
-				       uroce_together(context, attr->cq->context)))
+	if (*type == IBV_SRQT_XRC && !(uroce_contexts_share_file(context, attr->xrcd->context) &&
+				       uroce_contexts_share_file(context, attr->cq->context)))
 		return EINVAL;
 	return check_attr(&attr->attr);
 }
@@ -113,7 +113,7 @@ static void set_public_fields(struct uroce_srq *srq, struct ibv_context *context
 
 static void free_memory(struct uroce_srq *srq)
 {
-	if (!uroce_inherited(srq->generation))
+	if (!uroce_is_stale(srq->generation))
 		pthread_mutex_destroy(&srq->lock);
 	uroce_buffer_free(&srq->buffer);
 	free(srq);
@@ -143,15 +143,15 @@ static struct uroce_srq *alloc_srq(struct uroce_pd *pd, const struct ibv_srq_att
 	return srq;
 }
 
-static void stop_srq(struct uroce_belonging *belonging)
+static void stop_srq(struct uroce_ctx_obj *ctx_obj)
 {
 	struct uroce_srq *srq =
-		(struct uroce_srq *)((char *)belonging - offsetof(struct uroce_srq, belonging));
+		(struct uroce_srq *)((char *)ctx_obj - offsetof(struct uroce_srq, ctx_obj));
 
 	/* An XRC target of another context may still use the SRQ. */
 	if (uroce_srq_is_xrc(srq))
 		uroce_xrc_unlink_srq(srq);
-	srq->generation = UROCE_ENDED;
+	srq->generation = UROCE_GEN_STOPPED;
 }
 
 struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
@@ -176,8 +176,8 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 		if (error)
 			goto err_free;
 	}
-	uroce_pd_use(srq->pd);
-	uroce_belongings_enter(&srq->belonging, BELONGING_SRQ, srq->context, stop_srq);
+	uroce_pd_get(srq->pd);
+	uroce_ctx_obj_add(&srq->ctx_obj, UROCE_CTX_OBJ_SRQ, srq->context, stop_srq);
 	return &srq->base.srq;
 
 err_free:
@@ -230,7 +230,7 @@ int uroce_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mas
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
-	if (uroce_inherited(srq->generation))
+	if (uroce_is_stale(srq->generation))
 		return EIO;
 	pthread_mutex_lock(&srq->lock);
 	max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->ring.limit;
@@ -251,7 +251,7 @@ int uroce_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
 {
 	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
 
-	if (uroce_inherited(srq->generation))
+	if (uroce_is_stale(srq->generation))
 		return EIO;
 	pthread_mutex_lock(&srq->lock);
 	attr->max_wr = srq->ring.limit;
@@ -269,17 +269,17 @@ int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 
 	if (atomic_load(&srq->users))
 		return EBUSY;
-	uroce_belongings_leave(&srq->belonging);
+	uroce_ctx_obj_del(&srq->ctx_obj);
 	if (uroce_srq_is_xrc(srq))
 		uroce_xrc_remove_srq(srq);
-	if (!uroce_inherited(srq->generation)) {
+	if (!uroce_is_stale(srq->generation)) {
 		uroce_async_purge(srq->context, ibv_srq);
-		uroce_async_await(&ibv_srq->mutex, &ibv_srq->cond, &ibv_srq->events_completed,
-				  &srq->async_events_reported);
+		uroce_async_wait_acked(&ibv_srq->mutex, &ibv_srq->cond, &ibv_srq->events_completed,
+				       &srq->async_events_reported);
 	}
 	pd = srq->pd;
 	free_memory(srq);
-	uroce_pd_leave(pd);
+	uroce_pd_put(pd);
 	uroce_object_remove(context, UROCE_OBJECT_SRQ);
 	return 0;
 }

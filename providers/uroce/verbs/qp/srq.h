@@ -6,8 +6,8 @@
 #ifndef UROCE_VERBS_SRQ_H
 #define UROCE_VERBS_SRQ_H
 
-#include "verbs/completion/cq.h"
-#include "verbs/memory/pd.h"
+#include "verbs/cq/cq.h"
+#include "verbs/mr/pd.h"
 #include "verbs/uroce.h"
 
 struct uroce_xrcd;
@@ -17,8 +17,8 @@ struct uroce_srq {
 	struct verbs_srq base;
 	struct uroce_context *context;
 	struct uroce_pd *pd;	 /* constant; L_Keys of the receive WQEs are checked against it */
-	unsigned int generation; /* forked.h */
-	struct uroce_belonging belonging;
+	unsigned int generation; /* fork.h */
+	struct uroce_ctx_obj ctx_obj;
 	atomic_uint users; /* number of QPs: destroy fails with EBUSY while it is not 0 */
 	atomic_uint async_events_reported; /* asynchronous events read by the application */
 	/* XRC only, constant. */

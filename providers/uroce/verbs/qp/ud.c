@@ -6,8 +6,8 @@
 
 #include "ah.h"
 #include "progress/path/ud_path.h"
-#include "verbs/device.h"
-#include "verbs/forked.h"
+#include "verbs/context/device.h"
+#include "verbs/fork.h"
 
 /* IBA: a Q_Key with this bit in a work request stands for the Q_Key of the QP. */
 #define QKEY_OF_QP 0x80000000u
@@ -16,7 +16,7 @@
 static pthread_mutex_t listen_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct uroce_context *listeners;
 
-void uroce_ud_forked(void)
+void uroce_ud_fork_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -90,7 +90,7 @@ int uroce_ud_listen(struct uroce_qp *qp)
 	pthread_mutex_unlock(&listen_lock);
 	if (error) {
 		if (text[0])
-			uroce_complain("%s", text);
+			uroce_err("%s", text);
 		return -error;
 	}
 	pthread_mutex_lock(&qp->progress.lock);
@@ -118,7 +118,7 @@ void uroce_ud_close(struct uroce_context *context)
 {
 	struct uroce_context **from = &listeners;
 
-	if (uroce_inherited(context->generation))
+	if (uroce_is_stale(context->generation))
 		return;
 	pthread_mutex_lock(&listen_lock);
 	while (*from && *from != context)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The devices of this process: one per network interface that has been up with an address since the
+ * process first looked.  Interfaces are identified by their index: a device keeps its interface
+ * when that is renamed, and ends when the interface is deleted or moved to another network
+ * namespace.  Devices are updated whenever a list is requested and, while contexts are open, when
+ * the kernel reports a change; each change is reported once to the open contexts.
+ *
+ * Locks, in this order: the devices lock (lists of devices and contexts), then the port_lock of a
+ * device or the async_lock of a context.
+ */
+#ifndef UROCE_VERBS_CONTEXT_DEVICE_H
+#define UROCE_VERBS_CONTEXT_DEVICE_H
+
+#include "verbs/uroce.h"
+
+extern const struct verbs_device_ops uroce_device_ops;
+
+static inline struct uroce_device *to_uroce_device(struct ibv_device *device)
+{
+	return (struct uroce_device *)device;
+}
+
+bool uroce_owns_device(const struct ibv_device *device);
+
+/*
+ * Returns the devices whose interface is up and has an address, loopback last, in a malloc'ed list.
+ * Each has one reference of the list, which ibv_free_device_list() drops.  Returns 0 or a positive
+ * errno.
+ */
+int uroce_list_devices(struct ibv_device ***list, unsigned int *count);
+
+/*
+ * Reads all interfaces and raises asynchronous events for changes.  Returns 0 or a positive errno.
+ */
+int uroce_devices_refresh(void);
+
+/*
+ * Copies the interface as last read, without its addresses; returns false if it no longer exists.
+ */
+bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
+
+/*
+ * Between these two calls, changes are reported to context.  The first returns false if the
+ * interface no longer exists.
+ */
+bool uroce_devices_add_context(struct uroce_context *context);
+void uroce_devices_remove_context(struct uroce_context *context);
+
+/* Returns the device of the open context with that file (struct uroce_context), or NULL. */
+struct ibv_device *uroce_devices_find_by_file(dev_t file_system, uint64_t file);
+
+/*
+ * Returns true if matches() returns true for a device whose interface is up and has an address.
+ * Calls it for one device after another with the devices lock held.
+ */
+bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg), void *arg);
+
+/* Returns true if a device has the existing interface of that index, up or not, as last read. */
+bool uroce_devices_has_netdev(uint32_t netdev_index);
+
+/*
+ * Calls visit() for each device that has open contexts, with their number and the devices lock
+ * held.
+ */
+void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
+					    void *arg),
+			      void *arg);
+
+/*
+ * Fork handlers.  The lock of the lists is held around fork(); the locks of devices and contexts,
+ * whose holders a child does not have, are initialised again in the child.
+ */
+void uroce_devices_fork_prepare(void);
+void uroce_devices_fork_parent(void);
+void uroce_devices_fork_child(void);
+
+/*
+ * Allocates zeroed memory for a device, which is never freed, or returns NULL.  The devices lock is
+ * held.
+ */
+void *uroce_device_alloc(size_t bytes);
+
+/* Returns a GUID for an interface without a MAC address, or with that of another one. */
+uint64_t uroce_local_guid(const struct netdev *netdev);
+
+/*
+ * Updates table to the addresses of netdev (NULL: none) and returns true if it changed.  With
+ * keep_indexes, addresses that remain keep their index and new ones get free entries, because QPs
+ * in use refer to addresses by index; otherwise the table gets the order of netdev.
+ */
+bool uroce_gid_table_update(struct uroce_gid_table *table, const struct netdev *netdev,
+			    bool keep_indexes);
+/* Returns the index of gid, or table->entries if it is not in the table. */
+unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const union ibv_gid *gid);
+
+#endif

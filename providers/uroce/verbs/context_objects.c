@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "context_objects.h"
+
+#include <stdlib.h>
+
+#include "uroce.h"
+
+/* One lock for the process, because imported contexts share objects.  Innermost lock. */
+static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct uroce_ctx_obj *object_lists[UROCE_CTX_OBJ_KINDS];
+
+bool uroce_contexts_share_file(struct ibv_context *one, struct ibv_context *other)
+{
+	uint64_t file;
+
+	if (one == other)
+		return true;
+	file = to_uroce_context(one)->file;
+	return file && file == to_uroce_context(other)->file;
+}
+
+/* Frees a closed context to which no object points any more. */
+static void free_context(struct uroce_context *context)
+{
+	pthread_mutex_destroy(&context->async_lock);
+	uroce_abi.uninit_context(abi_verbs_context(&context->base));
+	free(context);
+}
+
+void uroce_context_hold(struct ibv_context *context)
+{
+	if (context)
+		atomic_fetch_add(&to_uroce_context(context)->refs, 1);
+}
+
+void uroce_context_release(struct ibv_context *public)
+{
+	struct uroce_context *context;
+
+	if (!public)
+		return;
+	context = to_uroce_context(public);
+	/* An open context has a reference to itself. */
+	if (atomic_fetch_sub(&context->refs, 1) == 1 && context->closed)
+		free_context(context);
+}
+
+void uroce_ctx_obj_add(struct uroce_ctx_obj *ctx_obj, enum uroce_ctx_obj_kind kind,
+		       struct uroce_context *context, void (*stop)(struct uroce_ctx_obj *ctx_obj))
+{
+	ctx_obj->context = context;
+	ctx_obj->stop = stop;
+	pthread_mutex_lock(&lists_lock);
+	ctx_obj->next = object_lists[kind];
+	ctx_obj->link = &object_lists[kind];
+	if (ctx_obj->next)
+		ctx_obj->next->link = &ctx_obj->next;
+	object_lists[kind] = ctx_obj;
+	pthread_mutex_unlock(&lists_lock);
+}
+
+/* Caller holds lists_lock. */
+static void unlink_ctx_obj(struct uroce_ctx_obj *ctx_obj)
+{
+	*ctx_obj->link = ctx_obj->next;
+	if (ctx_obj->next)
+		ctx_obj->next->link = ctx_obj->link;
+	ctx_obj->link = NULL;
+}
+
+void uroce_ctx_obj_del(struct uroce_ctx_obj *ctx_obj)
+{
+	pthread_mutex_lock(&lists_lock);
+	if (ctx_obj->link)
+		unlink_ctx_obj(ctx_obj);
+	pthread_mutex_unlock(&lists_lock);
+}
+
+static struct uroce_ctx_obj *take_object(enum uroce_ctx_obj_kind kind,
+					 struct uroce_context *context)
+{
+	struct uroce_ctx_obj *ctx_obj;
+
+	pthread_mutex_lock(&lists_lock);
+	ctx_obj = object_lists[kind];
+	while (ctx_obj &&
+	       !uroce_contexts_share_file(&ctx_obj->context->base.context, &context->base.context))
+		ctx_obj = ctx_obj->next;
+	if (ctx_obj)
+		unlink_ctx_obj(ctx_obj);
+	pthread_mutex_unlock(&lists_lock);
+	return ctx_obj;
+}
+
+void uroce_ctx_objs_stop(struct uroce_context *context)
+{
+	for (enum uroce_ctx_obj_kind kind = 0; kind < UROCE_CTX_OBJ_KINDS; kind++) {
+		struct uroce_ctx_obj *ctx_obj;
+
+		/* Without lists_lock, because stop() waits for progress cycles and callbacks. */
+		while ((ctx_obj = take_object(kind, context)))
+			ctx_obj->stop(ctx_obj);
+	}
+}
+
+void uroce_ctx_objs_fork_prepare(void)
+{
+	pthread_mutex_lock(&lists_lock);
+}
+
+void uroce_ctx_objs_fork_parent(void)
+{
+	pthread_mutex_unlock(&lists_lock);
+}
+
+void uroce_ctx_objs_fork_child(void)
+{
+	/* The objects belong to the parent, which stops them. */
+	for (int i = 0; i < UROCE_CTX_OBJ_KINDS; i++)
+		while (object_lists[i])
+			unlink_ctx_obj(object_lists[i]);
+	pthread_mutex_unlock(&lists_lock);
+}

@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "forked.h"
-
-unsigned int uroce_generation = 1;

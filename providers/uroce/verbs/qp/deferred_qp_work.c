@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "verbs/cq/deferred_qp_work.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "path_mtu.h"
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned int users;
+	int fd;
+} work = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+/* Returns true if cq has overrun, and reports it once: the application sees only its effects. */
+static bool cq_has_overrun(struct uroce_cq *cq)
+{
+	if (!cq || !atomic_load(&cq->dead))
+		return false;
+	if (!atomic_exchange(&cq->overrun_reported, true))
+		uroce_err("a completion queue with room for %d entries has overrun, its queue "
+			  "pairs are now in error: poll it more often or make it larger",
+			  cq->base.cq.cqe);
+	return true;
+}
+
+static void fail_on_cq_overrun(struct progress_qp *progress_qp)
+{
+	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
+
+	if (!cq_has_overrun(qp->send_cq) && !cq_has_overrun(qp->recv_cq))
+		return;
+	switch (eng_qp_state(progress_qp->engine)) {
+	case ENG_RESET:
+	case ENG_ERR:
+		return;
+	default:
+		eng_set_state(progress_qp->engine, ENG_ERR, progress_now());
+		uroce_qp_async_event(qp, IBV_EVENT_QP_FATAL);
+		progress_qp_changed(progress_qp->worker, progress_qp);
+	}
+}
+
+static void run_qp_work(struct progress_qp *progress_qp, void *arg)
+{
+	(void)arg;
+	fail_on_cq_overrun(progress_qp);
+	uroce_path_mtu_run_scheduled(to_uroce_qp_of_progress(progress_qp));
+}
+
+/* Runs in the progress thread, without locks. */
+static void run_work(void *arg)
+{
+	uint64_t count;
+
+	(void)arg;
+	/* Reset the eventfd first: an overrun from now on signals it again. */
+	if (read(work.fd, &count, sizeof(count)) == sizeof(count))
+		progress_for_each_qp(run_qp_work, NULL);
+}
+
+int uroce_qp_work_get(struct progress *progress)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&work.lock);
+	if (!work.users) {
+		work.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (work.fd < 0)
+			error = errno;
+		else
+			error = -progress_watch(progress, work.fd, run_work, NULL);
+	}
+	if (!error) {
+		work.users++;
+	} else if (work.fd >= 0) {
+		close(work.fd);
+		work.fd = -1;
+	}
+	pthread_mutex_unlock(&work.lock);
+	return error;
+}
+
+void uroce_qp_work_put(struct progress *progress)
+{
+	pthread_mutex_lock(&work.lock);
+	if (--work.users == 0) {
+		progress_unwatch(progress, work.fd);
+		close(work.fd);
+		work.fd = -1;
+	}
+	pthread_mutex_unlock(&work.lock);
+}
+
+void uroce_qp_work_fork_prepare(void)
+{
+	pthread_mutex_lock(&work.lock);
+}
+
+void uroce_qp_work_fork_parent(void)
+{
+	pthread_mutex_unlock(&work.lock);
+}
+
+void uroce_qp_work_fork_child(void)
+{
+	work.users = 0;
+	if (work.fd >= 0)
+		close(work.fd);
+	work.fd = -1;
+	pthread_mutex_unlock(&work.lock);
+}
+
+void uroce_qp_work_schedule(void)
+{
+	static const uint64_t one = 1;
+
+	/*
+	 * write() would be a cancellation point.  The call fails only if the counter of the eventfd
+	 * is full, and then the progress thread has been woken already.
+	 */
+	syscall(SYS_write, work.fd, &one, sizeof(one));
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "stats.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rdma/uroce-abi.h>
+
+#include "link/scm_rights.h"
+#include "verbs/uroce.h"
+
+static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int stat_users;
+/* Under stat_lock. */
+static bool watching;
+static struct progress *served_progress;
+
+/* Sends one message with the descriptor of the snapshot; dropped if the client does not read it. */
+static void send_snapshot(int client, int file, uint64_t bytes)
+{
+	struct uroce_abi_stat_reply reply = {
+		.header = { .message = UROCE_ABI_STAT_REPLY, .version = UROCE_ABI_VERSION },
+		.bytes = bytes,
+	};
+
+	link_send_with_fds(client, &reply, sizeof(reply), &file, 1);
+}
+
+/* Runs in the progress thread, without locks.  Serves one client; others wait. */
+static void serve_client(void *arg)
+{
+	struct uroce_abi_header request;
+	uint64_t bytes;
+	size_t length;
+	int client = link_next_tool(arg, &request, sizeof(request), &length), file;
+
+	if (client < 0)
+		return;
+	if (length != sizeof(request) || request.version != UROCE_ABI_VERSION)
+		request.message = 0;
+	if (request.message == UROCE_ABI_CAPTURE_REQUEST) {
+		stats_capture_request(served_progress, client);
+		return;
+	}
+	if (request.message == UROCE_ABI_STAT_REQUEST) {
+		file = uroce_stats_snapshot(served_progress, &bytes);
+		if (file >= 0) {
+			send_snapshot(client, file, bytes);
+			close(file);
+		}
+	}
+	close(client);
+}
+
+void uroce_stats_get(struct progress *progress)
+{
+	struct link *link = progress_link(progress);
+	int error;
+
+	pthread_mutex_lock(&stat_lock);
+	if (stat_users++ > 0)
+		goto unlock;
+	served_progress = progress;
+	error = progress_watch(progress, link_tools_fd(link), serve_client, link);
+	watching = !error;
+	if (error)
+		uroce_err("uroce-stat cannot show this process: %s", strerror(-error));
+unlock:
+	pthread_mutex_unlock(&stat_lock);
+}
+
+void uroce_stats_put(struct progress *progress)
+{
+	pthread_mutex_lock(&stat_lock);
+	if (--stat_users == 0 && watching) {
+		progress_unwatch(progress, link_tools_fd(progress_link(progress)));
+		watching = false;
+		stats_capture_end(progress);
+	}
+	pthread_mutex_unlock(&stat_lock);
+}
+
+void uroce_stats_fork_prepare(void)
+{
+	pthread_mutex_lock(&stat_lock);
+}
+
+void uroce_stats_fork_parent(void)
+{
+	pthread_mutex_unlock(&stat_lock);
+}
+
+void uroce_stats_fork_child(void)
+{
+	stats_capture_fork_child();
+	watching = false;
+	stat_users = 0;
+	pthread_mutex_unlock(&stat_lock);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Server for uroce-stat: a listening socket of this process (kernel-headers/rdma/uroce-abi.h),
+ * served by the progress thread while contexts are open.
+ */
+#ifndef UROCE_VERBS_STATS_H
+#define UROCE_VERBS_STATS_H
+
+#include "progress/progress.h"
+
+/*
+ * Counted, one for each open context.  A failure is only reported on stderr, since nothing else
+ * needs the socket.
+ */
+void uroce_stats_get(struct progress *progress);
+void uroce_stats_put(struct progress *progress);
+/* Fork handlers, called by context/fork_handlers.c. */
+void uroce_stats_fork_prepare(void);
+void uroce_stats_fork_parent(void);
+void uroce_stats_fork_child(void);
+
+/*
+ * Writes the state of the process as records (struct uroce_abi_record) to a new memfd.  Returns its
+ * descriptor and its size in *bytes, or a negative errno.
+ */
+int uroce_stats_snapshot(struct progress *progress, uint64_t *bytes);
+
+/*
+ * Sets the function that adds records of the layers above: more(writer) is called for each snapshot
+ * in the progress thread.
+ */
+void uroce_stats_extend(void (*more)(void *writer));
+/* Appends a record of kind that is zeroed except for its header; returns NULL without memory. */
+void *uroce_stats_append(void *writer, unsigned int kind, size_t bytes);
+
+/*
+ * Captures requested by uroce-stat.  A capture lasts until the connection is closed, and is written
+ * to a descriptor received on it, so that this process opens no file on behalf of another.
+ */
+
+/*
+ * Handles a request on the connection client of a process of this user, and takes ownership of
+ * client.  Called in the progress thread.
+ */
+void stats_capture_request(struct progress *progress, int client);
+/* Ends the capture, if there is one, after the server has stopped.  May wait for the file. */
+void stats_capture_end(struct progress *progress);
+/* Called in a forked child, which closes the connection of the parent. */
+void stats_capture_fork_child(void);
+
+#endif
