@@ -101,7 +101,7 @@ void report_smallest_depths(FILE *out, const struct run_result *results, unsigne
 
 /* ---- JSON ---- */
 
-static void json_side(FILE *out, const struct side_ledger *side)
+static void json_side(FILE *out, const struct endpoint_stats *side)
 {
 	const struct endpoint_result *r = &side->result;
 

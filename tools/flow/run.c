@@ -32,13 +32,13 @@ static void set_environment(const struct scheme *scheme, const struct scenario *
 
 static void init_runner_options(struct runner_options *runner, const struct run_options *options,
 				const struct scheme *scheme, const struct scenario *sc,
-				uint32_t side, struct stream stream, struct ledger *ledger)
+				uint32_t side, struct oob_sock sock, struct run_stats *stats)
 {
 	memset(runner, 0, sizeof(*runner));
 	runner->device = options->device;
 	runner->side = side;
-	runner->stream = stream;
-	runner->ledger = ledger;
+	runner->sock = sock;
+	runner->stats = stats;
 	runner->plan.seed = options->seed;
 	snprintf(runner->plan.scheme, sizeof(runner->plan.scheme), "%s", scheme->name);
 	plan_from_scenario(&runner->plan, sc);
@@ -46,7 +46,7 @@ static void init_runner_options(struct runner_options *runner, const struct run_
 
 static pid_t start_endpoint(const struct run_options *options, const struct scheme *scheme,
 			    const struct scenario *sc, uint32_t side, int fd[FLOW_SIDES],
-			    struct ledger *ledger)
+			    struct run_stats *stats)
 {
 	struct runner_options runner;
 	enum flow_verdict verdict;
@@ -59,17 +59,17 @@ static pid_t start_endpoint(const struct run_options *options, const struct sche
 		_exit(1);
 	close(fd[!side]);
 	set_environment(scheme, sc, options->seed, side);
-	init_runner_options(&runner, options, scheme, sc, side, (struct stream){ .fd = fd[side] },
-			    ledger);
+	init_runner_options(&runner, options, scheme, sc, side, (struct oob_sock){ .fd = fd[side] },
+			    stats);
 	_exit(runner_run(&runner, &verdict) ? 1 : 0);
 }
 
 /* Waits briefly.  An endpoint that has exited before the end of the run gets an error. */
-static void reap_endpoints(struct ledger *ledger, pid_t pid[FLOW_SIDES])
+static void reap_endpoints(struct run_stats *stats, pid_t pid[FLOW_SIDES])
 {
 	nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
-		struct side_ledger *s = &ledger->side[side];
+		struct endpoint_stats *s = &stats->side[side];
 
 		if (pid[side] <= 0 || waitpid(pid[side], NULL, WNOHANG) != pid[side])
 			continue;
@@ -86,13 +86,13 @@ static bool all_exited(const pid_t pid[FLOW_SIDES])
 	return pid[0] <= 0 && pid[1] <= 0;
 }
 
-static void stop_endpoints(struct ledger *ledger, pid_t pid[FLOW_SIDES])
+static void stop_endpoints(struct run_stats *stats, pid_t pid[FLOW_SIDES])
 {
 	uint64_t until = clock_ns() + EXIT_TIMEOUT_NS;
 
-	ledger->stop = 1;
+	stats->stop = 1;
 	while (!all_exited(pid) && clock_ns() < until)
-		reap_endpoints(ledger, pid);
+		reap_endpoints(stats, pid);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
 		if (pid[side] <= 0)
 			continue;
@@ -101,18 +101,19 @@ static void stop_endpoints(struct ledger *ledger, pid_t pid[FLOW_SIDES])
 	}
 }
 
-static void fill_result(struct run_result *result, const struct judge *judge, struct ledger *ledger)
+static void fill_result(struct run_result *result, const struct run_checker *checker,
+			struct run_stats *stats)
 {
 	uint64_t begun = UINT64_MAX, ended = 0;
 
 	/* The negotiated depth may be smaller than requested. */
-	if (ledger->side[0].depth)
-		result->sc.depth = ledger->side[0].depth;
-	result->verdict = judge_balance(judge, result->verdict);
+	if (stats->side[0].depth)
+		result->sc.depth = stats->side[0].depth;
+	result->verdict = checker_final(checker, result->verdict);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
-		struct endpoint_result *r = &ledger->side[side].result;
+		struct endpoint_result *r = &stats->side[side].result;
 
-		memcpy(&result->side[side], &ledger->side[side], sizeof(result->side[side]));
+		memcpy(&result->side[side], &stats->side[side], sizeof(result->side[side]));
 		if (r->first_sent_ns && r->first_sent_ns < begun)
 			begun = r->first_sent_ns;
 		if (r->last_consumed_ns > ended)
@@ -121,15 +122,16 @@ static void fill_result(struct run_result *result, const struct judge *judge, st
 	result->seconds = ended > begun ? (double)(ended - begun) / 1e9 : 0;
 }
 
-static enum flow_verdict await_verdict(const struct run_options *options, struct judge *judge,
-				       struct ledger *ledger, pid_t pid[FLOW_SIDES])
+static enum flow_verdict await_verdict(const struct run_options *options,
+				       struct run_checker *checker, struct run_stats *stats,
+				       pid_t pid[FLOW_SIDES])
 {
 	enum flow_verdict verdict = VERDICT_RUNNING;
 
-	judge->stall_timeout_ns = options->stall_timeout_ns;
+	checker->stall_timeout_ns = options->stall_timeout_ns;
 	while (verdict == VERDICT_RUNNING) {
-		reap_endpoints(ledger, pid);
-		verdict = judge_look(judge, clock_ns());
+		reap_endpoints(stats, pid);
+		verdict = checker_poll(checker, clock_ns());
 	}
 	return verdict;
 }
@@ -137,33 +139,33 @@ static enum flow_verdict await_verdict(const struct run_options *options, struct
 int run_pair(const struct run_options *options, const struct scheme *scheme,
 	     const struct scenario *sc, struct run_result *result)
 {
-	struct ledger *ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct run_stats *stats = mmap(NULL, sizeof(*stats), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t begun = clock_ns();
 	int64_t before = counters_sysfs_rnr_naks(options);
 	pid_t pid[FLOW_SIDES], alive[FLOW_SIDES];
-	struct judge judge;
+	struct run_checker checker;
 	int fd[FLOW_SIDES];
 
 	memset(result, 0, sizeof(*result));
-	if (ledger == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+	if (stats == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
 		return -1;
 	result->scheme = scheme;
 	result->sc = *sc;
 	result->seed = options->seed;
 	fflush(NULL);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++)
-		alive[side] = pid[side] = start_endpoint(options, scheme, sc, side, fd, ledger);
+		alive[side] = pid[side] = start_endpoint(options, scheme, sc, side, fd, stats);
 	close(fd[0]);
 	close(fd[1]);
-	judge_begin(&judge, ledger, &result->sc, scheme, begun);
+	checker_init(&checker, stats, &result->sc, scheme, begun);
 	result->verdict = pid[0] < 0 || pid[1] < 0 ? VERDICT_ERROR
-						   : await_verdict(options, &judge, ledger, alive);
+						   : await_verdict(options, &checker, stats, alive);
 	result->rnr_naks = counters_rnr_naks(options, pid, before);
-	stop_endpoints(ledger, alive);
-	fill_result(result, &judge, ledger);
+	stop_endpoints(stats, alive);
+	fill_result(result, &checker, stats);
 	result->wall = (double)(clock_ns() - begun) / 1e9;
-	munmap(ledger, sizeof(*ledger));
+	munmap(stats, sizeof(*stats));
 	return 0;
 }
 
@@ -187,21 +189,21 @@ void run_set_environment(const struct run_options *options, const struct scheme 
 	set_environment(scheme, sc, options->seed, side);
 }
 
-int run_one_endpoint(const struct run_options *options, struct stream stream, uint32_t side,
+int run_one_endpoint(const struct run_options *options, struct oob_sock sock, uint32_t side,
 		     const struct scheme *scheme, const struct scenario *sc,
 		     struct run_result *result)
 {
-	struct ledger *ledger = calloc(1, sizeof(*ledger));
+	struct run_stats *stats = calloc(1, sizeof(*stats));
 	uint64_t begun = clock_ns();
 	struct own_counters own = { options, counters_sysfs_rnr_naks(options), -1 };
 	struct runner_options runner;
-	struct judge judge;
+	struct run_checker checker;
 	int error;
 
 	memset(result, 0, sizeof(*result));
-	if (!ledger)
+	if (!stats)
 		return -1;
-	init_runner_options(&runner, options, scheme, sc, side, stream, ledger);
+	init_runner_options(&runner, options, scheme, sc, side, sock, stats);
 	runner.plan.two_hosts = 1;
 	runner.finished = count_naks;
 	runner.argument = &own;
@@ -211,10 +213,10 @@ int run_one_endpoint(const struct run_options *options, struct stream stream, ui
 		result->sc = *sc;
 	result->seed = runner.plan.seed;
 	result->rnr_naks = own.naks;
-	judge_begin(&judge, ledger, &result->sc, result->scheme, begun);
-	fill_result(result, &judge, ledger);
+	checker_init(&checker, stats, &result->sc, result->scheme, begun);
+	fill_result(result, &checker, stats);
 	result->wall = (double)(clock_ns() - begun) / 1e9;
-	free(ledger);
+	free(stats);
 	return error;
 }
 

@@ -3,7 +3,7 @@
 #ifndef UROCE_FLOW_RUN_H
 #define UROCE_FLOW_RUN_H
 
-#include "end.h"
+#include "runner.h"
 
 struct run_result {
 	const struct scheme *scheme;
@@ -11,7 +11,7 @@ struct run_result {
 	uint64_t seed;
 	enum flow_verdict verdict;
 	const struct flow_control_pair *predicted; /* NULL: VERDICT_OK is expected */
-	struct side_ledger side[FLOW_SIDES];
+	struct endpoint_stats side[FLOW_SIDES];
 	int64_t rnr_naks; /* RNR NAKs received by both sides, or -1 if unknown */
 	double seconds;	  /* time from the first message sent to the last consumed */
 	double wall;	  /* time including set-up */
@@ -36,7 +36,7 @@ int run_pair(const struct run_options *options, const struct scheme *scheme,
  */
 void run_set_environment(const struct run_options *options, const struct scheme *scheme,
 			 const struct scenario *sc, uint32_t side);
-int run_one_endpoint(const struct run_options *options, struct stream stream, uint32_t side,
+int run_one_endpoint(const struct run_options *options, struct oob_sock sock, uint32_t side,
 		     const struct scheme *scheme, const struct scenario *sc,
 		     struct run_result *result);
 

@@ -307,15 +307,15 @@ static void run_selected(const struct settings *s)
 }
 
 /* Opens the out-of-band stream to the peer.  Returns 0, or -1 with errno. */
-static int open_stream(const struct settings *s, struct stream *stream)
+static int open_stream(const struct settings *s, struct oob_sock *sock)
 {
-	struct stream listener;
+	struct oob_sock listener;
 
 	if (!s->server)
-		return stream_connect(stream, s->rdma_cm, s->host, s->port);
-	if (stream_listen(&listener, s->rdma_cm, s->port))
+		return oob_sock_connect(sock, s->rdma_cm, s->host, s->port);
+	if (oob_sock_listen(&listener, s->rdma_cm, s->port))
 		fail("%s port %d: %s", s->rdma_cm ? "RDMA" : "TCP", s->port, strerror(errno));
-	return stream_accept(stream, &listener);
+	return oob_sock_accept(sock, &listener);
 }
 
 static void run_endpoint(const struct settings *s)
@@ -324,16 +324,16 @@ static void run_endpoint(const struct settings *s)
 		apply_settings(s, scenario_find(s->scenario ? s->scenario : "one-way"));
 	const struct scheme *scheme = scheme_find(s->scheme ? s->scheme : "rds-lowwater");
 	struct run_result *result = &results[0];
-	struct stream stream;
+	struct oob_sock sock;
 
 	run_set_environment(&s->run, scheme, &sc, s->server);
-	if (open_stream(s, &stream))
+	if (open_stream(s, &sock))
 		fail("%s: %s", s->server ? "accept" : s->host, strerror(errno));
 	if (s->server && !s->depth)
 		sc.depth = MAX_DEPTH;
-	if (run_one_endpoint(&s->run, stream, s->server, scheme, &sc, result) || !result->scheme)
+	if (run_one_endpoint(&s->run, sock, s->server, scheme, &sc, result) || !result->scheme)
 		fail("the run failed: %s", result->side[s->server].what);
-	stream_close(stream);
+	oob_sock_close(sock);
 	result->predicted = find_negative_control(result->sc.name, result->scheme->name);
 	result_count = 1;
 	print_result(s, result);

@@ -17,7 +17,7 @@ WAYS = ["namespace", "calls"]
 # Root becomes a user without rights that a user namespace can tell from others.
 SOMEBODY = 12345
 USER = SOMEBODY if os.geteuid() == 0 else None
-KEEPER = "uroce-view"
+UPDATER = "uroce-view"
 
 
 def needs(program):
@@ -139,7 +139,7 @@ def keepers(place):
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
                 name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
-            if name == KEEPER and rest.split()[0] != "Z":
+            if name == UPDATER and rest.split()[0] != "Z":
                 count += os.stat(f"/proc/{pid}/ns/net").st_ino == mine
         except OSError:
             pass

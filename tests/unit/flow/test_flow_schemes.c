@@ -163,12 +163,12 @@ static void test_counts_wrap(void **state)
 	s.sent = UINT32_MAX - 1;
 	assert_int_equal(absolute_allowance(&s), 5);
 	assert_true(scheme_rds_lowwater.may_send(&s, FLOW_DATA));
-	assert_false(absolute_heard(&s, UINT32_MAX));
+	assert_false(absolute_on_receive(&s, UINT32_MAX));
 	assert_int_equal(s.limit, 3);
-	assert_true(absolute_heard(&s, 5));
+	assert_true(absolute_on_receive(&s, 5));
 	scheme_begin(&s, &scheme_rsockets, 8);
 	s.limit = s.sent = 65534;
-	scheme_rsockets.heard(&s, FLOW_CONTROL, &(struct flow_news){ .count = 2 });
+	scheme_rsockets.on_receive(&s, FLOW_CONTROL, &(struct flow_update){ .count = 2 });
 	assert_int_equal(s.limit, 65538);
 	assert_true(scheme_rsockets.may_send(&s, FLOW_DATA));
 }

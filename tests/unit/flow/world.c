@@ -7,7 +7,7 @@
 #include "world.h"
 
 enum {
-	IN_FLIGHT = STATION_SQ,
+	IN_FLIGHT = ENDPOINT_SQ,
 	RNR_NS = 640000,
 	NAP_NS = 40000,
 	MAX_STEPS = 4000000,
@@ -28,8 +28,8 @@ struct world {
 	uint64_t awake_ns[FLOW_SIDES];		       /* what comes before is met together */
 	int64_t free_receives[FLOW_SIDES][FLOW_LINKS]; /* all at 0 of a shared queue */
 	struct wire wire[FLOW_SIDES][FLOW_LINKS];      /* by sender */
-	struct station station[FLOW_SIDES];
-	struct ledger ledger;
+	struct flow_endpoint endpoint[FLOW_SIDES];
+	struct run_stats stats;
 };
 
 static uint64_t rand_below(struct world *w, uint64_t below)
@@ -40,7 +40,7 @@ static uint64_t rand_below(struct world *w, uint64_t below)
 
 static int64_t *receives_of(struct world *w, unsigned int side, uint32_t link)
 {
-	return &w->free_receives[side][w->station[side].shared ? 0 : link];
+	return &w->free_receives[side][w->endpoint[side].shared ? 0 : link];
 }
 
 static bool lose(struct world *w)
@@ -52,14 +52,14 @@ static bool lose(struct world *w)
 static bool move_wire(struct world *w, unsigned int from, uint32_t link)
 {
 	struct wire *wire = &w->wire[from][link];
-	struct station *to = &w->station[!from];
+	struct flow_endpoint *to = &w->endpoint[!from];
 	struct flow_message *m = &wire->message[wire->out % IN_FLIGHT];
 	bool taken, moved = false;
 
 	if (wire->complete_in != wire->complete_out &&
 	    wire->complete_ns[wire->complete_out % IN_FLIGHT] <= w->now) {
 		wire->complete_out++;
-		station_completed(&w->station[from], link, w->now);
+		endpoint_completed(&w->endpoint[from], link, w->now);
 		moved = true;
 	}
 	if (wire->in == wire->out || wire->arrives_ns[wire->out % IN_FLIGHT] > w->now)
@@ -74,7 +74,7 @@ static bool move_wire(struct world *w, unsigned int from, uint32_t link)
 	if (!lose(w) && (taken || m->kind == FLOW_CONTROL) &&
 	    (!taken || *receives_of(w, !from, link))) {
 		*receives_of(w, !from, link) -= taken;
-		station_arrived(to, m, taken, w->now);
+		endpoint_arrived(to, m, taken, w->now);
 	}
 	wire->complete_ns[wire->complete_in++ % IN_FLIGHT] = w->now + 1000 + rand_below(w, 4000);
 	wire->out++;
@@ -83,21 +83,21 @@ static bool move_wire(struct world *w, unsigned int from, uint32_t link)
 
 static bool move_station(struct world *w, unsigned int side)
 {
-	struct station *st = &w->station[side];
+	struct flow_endpoint *st = &w->endpoint[side];
 	struct flow_message out;
 	bool moved = false;
 
-	station_advance(st, w->now);
+	endpoint_advance(st, w->now);
 	for (uint32_t link = 0; link < st->link_count; link++) {
 		struct wire *wire = &w->wire[side][link];
-		uint32_t count = station_to_post(st, link);
+		uint32_t count = endpoint_to_post(st, link);
 
 		if (count) {
 			*receives_of(w, side, link) += count;
-			station_posted(st, link, count);
+			endpoint_posted(st, link, count);
 			moved = true;
 		}
-		while (station_next(st, link, w->now, &out)) {
+		while (endpoint_next(st, link, w->now, &out)) {
 			uint64_t at = w->now + 1000 + rand_below(w, 9000);
 
 			if (wire->in != wire->out &&
@@ -108,9 +108,9 @@ static bool move_station(struct world *w, unsigned int side)
 			moved = true;
 		}
 	}
-	st->mine->done = station_done(st);
-	st->mine->idle = station_quiet(st);
-	ledger_add(&st->mine->loops, 1);
+	st->mine->done = endpoint_is_done(st);
+	st->mine->idle = endpoint_is_idle(st);
+	stats_add(&st->mine->loops, 1);
 	return moved;
 }
 
@@ -128,7 +128,7 @@ static uint64_t next_event(struct world *w)
 		if (w->awake_ns[side] > w->now)
 			earlier(&next, w->awake_ns[side]);
 		else
-			earlier(&next, station_deadline(&w->station[side]));
+			earlier(&next, endpoint_deadline(&w->endpoint[side]));
 		for (uint32_t link = 0; link < w->sc->links; link++) {
 			struct wire *wire = &w->wire[side][link];
 
@@ -164,13 +164,13 @@ static void begin(struct world *w, const struct scenario *sc, const struct schem
 	w->sc = sc;
 	w->random = seed;
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
-		struct station *st = &w->station[side];
+		struct flow_endpoint *st = &w->endpoint[side];
 
-		station_begin(st, sc, scheme, seed, side, &w->ledger);
+		endpoint_init(st, sc, scheme, seed, side, &w->stats);
 		for (uint32_t link = 0; link < (st->shared ? 1 : sc->links); link++)
-			w->free_receives[side][link] = station_receives(sc, scheme, side);
-		station_first_posted(st);
-		station_start(st, 0);
+			w->free_receives[side][link] = endpoint_receives(sc, scheme, side);
+		endpoint_receives_posted(st);
+		endpoint_start(st, 0);
 	}
 }
 
@@ -179,30 +179,30 @@ void world_run(const struct scenario *sc, const struct scheme *scheme, uint64_t 
 {
 	struct world *w = calloc(1, sizeof(*w));
 	enum flow_verdict verdict = VERDICT_RUNNING;
-	struct judge judge;
+	struct run_checker checker;
 
 	assert(w);
 	begin(w, sc, scheme, seed);
-	judge_begin(&judge, &w->ledger, sc, scheme, 0);
-	judge.steady_ns = 0;
+	checker_init(&checker, &w->stats, sc, scheme, 0);
+	checker.steady_ns = 0;
 	for (unsigned int step = 0; verdict == VERDICT_RUNNING && step < MAX_STEPS; step++) {
 		if (!move(w)) {
 			uint64_t next = next_event(w);
 
 			w->now = next == NEVER ? w->now + 1 : next > w->now ? next : w->now + 1;
 		}
-		verdict = judge_look(&judge, w->now);
+		verdict = checker_poll(&checker, w->now);
 	}
 	*result = (struct world_result){ .ns = w->now, .rnr_naks = w->naks };
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
-		struct side_ledger *l = &w->ledger.side[side];
+		struct endpoint_stats *l = &w->stats.side[side];
 
-		station_end(&w->station[side]);
+		endpoint_finish(&w->endpoint[side]);
 		result->controls += l->control_sent;
 		result->data += l->data_sent;
 		result->overruns += l->overruns;
 		memcpy(result->what[side], l->what, sizeof(l->what));
 	}
-	result->verdict = judge_balance(&judge, verdict);
+	result->verdict = checker_final(&checker, verdict);
 	free(w);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Two stations of the flow-control lab and a wire between them, in virtual time.  The wire keeps
+ * Two endpoints of the flow-control lab and a wire between them, in virtual time.  The wire keeps
  * the order of each connection, takes a seeded time for each message, and does what RC does when no
  * receive is posted: the message, and all behind it, wait for the RNR timer.
  */
 #ifndef UROCE_TESTS_FLOW_WORLD_H
 #define UROCE_TESTS_FLOW_WORLD_H
 
-#include "judge.h"
-#include "station.h"
+#include "checker.h"
+#include "endpoint.h"
 
 struct world_result {
 	enum flow_verdict verdict;
@@ -17,7 +17,7 @@ struct world_result {
 	uint64_t data;	   /* messages of the application */
 	uint64_t rnr_naks; /* messages that found no receive */
 	uint64_t overruns;
-	char what[FLOW_SIDES][LEDGER_WHAT];
+	char what[FLOW_SIDES][STATS_ERROR_TEXT];
 };
 
 void world_run(const struct scenario *sc, const struct scheme *scheme, uint64_t seed,

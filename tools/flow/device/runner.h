@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Runs one endpoint over a device: the loop that drives an endpoint. */
+#ifndef UROCE_FLOW_RUNNER_H
+#define UROCE_FLOW_RUNNER_H
+
+#include "checker.h"
+#include "oob.h"
+
+struct runner_options {
+	struct device_options device;
+	struct run_plan plan;
+	uint32_t side;
+	struct oob_sock sock; /* out-of-band connection to the peer */
+	struct run_stats *stats;
+	/* Called at the end of the run, before the device is closed; may be NULL. */
+	void (*finished)(void *argument);
+	void *argument;
+};
+
+/*
+ * Runs until the checker sets stats->stop.  Returns 0, or -1 with the reason in the stats of its
+ * side.  With plan.two_hosts, the other side of the stats is filled from the peer's reports, side
+ * 0 runs the checker, and both store its verdict in *verdict.
+ */
+int runner_run(struct runner_options *options, enum flow_verdict *verdict);
+
+#endif
