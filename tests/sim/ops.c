@@ -104,7 +104,7 @@ static bool bind(void *owner, const struct eng_send_wqe *wqe)
 	return true;
 }
 
-static enum eng_rq_result take_receive(void *owner, uint32_t srqn, struct eng_recv_desc *taken,
+static enum eng_rq_result get_recv_wqe(void *owner, uint32_t srqn, struct eng_recv_desc *taken,
 				       struct eng_sge *sge)
 {
 	struct sim_end *end = owner;
@@ -180,6 +180,6 @@ const struct eng_ops end_ops[2] = {
 		.bind = bind,
 		.ooo_alloc = ooo_alloc,
 		.ooo_free = ooo_free,
-		.take_receive = take_receive,
+		.get_recv_wqe = get_recv_wqe,
 	},
 };

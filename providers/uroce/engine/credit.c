@@ -111,7 +111,7 @@ void credit_acknowledged(struct eng_qp *qp, uint32_t psn)
 	if (psn_diff(psn, credit_adv->last_positive_psn) <= 0)
 		return;
 	credit_adv->last_positive_psn = psn;
-	credit_adv->by_answer = false;
+	credit_adv->by_response = false;
 }
 
 inline uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
@@ -134,7 +134,7 @@ inline uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 
 bool credit_may_resend_ack(const struct eng_qp *qp)
 {
-	return !qp->resp.credit_adv.by_answer || credit_is_reported(qp);
+	return !qp->resp.credit_adv.by_response || credit_is_reported(qp);
 }
 
 /*
@@ -146,7 +146,7 @@ bool credit_may_resend_ack(const struct eng_qp *qp)
 bool credit_update_pending(const struct eng_qp *qp)
 {
 	const struct responder *resp = &qp->resp;
-	int32_t left = (int32_t)(resp->credit_adv.promised - resp->wqes_taken);
+	int32_t left = (int32_t)(resp->credit_adv.promised - resp->wqes_consumed);
 	uint32_t now;
 
 	if (!qp->reports_credits)

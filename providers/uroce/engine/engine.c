@@ -118,7 +118,7 @@ bool eng_needs_timestamp(const struct wire_packet *packet)
 }
 
 static __attribute__((noinline)) void
-note_congestion(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+handle_congestion(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct cc_state *cc = &qp->req.cc;
 
@@ -145,7 +145,7 @@ static __attribute__((noinline)) void receive_other(struct eng_qp *qp,
 static inline void begin_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	if (__builtin_expect(packet->congestion, 0))
-		note_congestion(qp, packet, now);
+		handle_congestion(qp, packet, now);
 	tx_sched_received(qp, packet, now);
 }
 
@@ -272,10 +272,10 @@ uint32_t eng_in_flight(const struct eng_qp *qp)
 	return sq_in_flight(qp);
 }
 
-bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns)
+bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t timeout_ns)
 {
 	return requester_is_done(qp) && sq_awaits_response(qp) &&
-	       elapsed(qp->req.last_progress, now) < patience_ns;
+	       elapsed(qp->req.last_progress, now) < timeout_ns;
 }
 
 void eng_set_lossless_transport(struct eng_qp *qp, bool waits)
@@ -319,7 +319,7 @@ void eng_restore_retries(struct eng_qp *qp)
 	qp->req.retries_left = qp->attr.retry_count;
 }
 
-bool eng_few_retries(const struct eng_qp *qp)
+bool eng_retries_nearly_spent(const struct eng_qp *qp)
 {
 	return qp->req.retries_left <= qp->attr.retry_count / 2;
 }

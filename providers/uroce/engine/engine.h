@@ -88,7 +88,7 @@ struct eng_ops {
 	 * (XRC: of queue srqn) into wqe and sge (max_recv_sge entries).  NULL: they are taken from
 	 * rq itself, which the caller of the engine has locked.
 	 */
-	enum eng_rq_result (*take_receive)(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
+	enum eng_rq_result (*get_recv_wqe)(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
 					   struct eng_sge *sge);
 	/* Invalidate a window or region key (SEND with invalidate, LOCAL_INV); false if refused.
 	 * May be NULL: then the operation is refused. */
@@ -294,9 +294,9 @@ void eng_send_final_acks(struct eng_qp *qp);
 uint32_t eng_in_flight(const struct eng_qp *qp);
 /*
  * Returns true if all posted requests have been sent and a response has been outstanding for less
- * than patience_ns.
+ * than timeout_ns.
  */
-bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns);
+bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t timeout_ns);
 /*
  * eng_deadline(): time of the next call of eng_expire() and then eng_transmit(), or ENG_NEVER.  It
  * is the earliest of eng_timer(), the timer that eng_expire() handles (rule S10), the pace of READ
@@ -318,7 +318,7 @@ void eng_expire(struct eng_qp *qp, uint64_t now);
  */
 void eng_restore_retries(struct eng_qp *qp);
 /* Returns true if half of the retries have been used up. */
-bool eng_few_retries(const struct eng_qp *qp);
+bool eng_retries_nearly_spent(const struct eng_qp *qp);
 /*
  * Asserts the invariants of the queue pair, which hold between two calls of the engine.  For tests;
  * the engine itself does not call it.
@@ -346,7 +346,7 @@ enum eng_cc_algo {
 	ENG_CC_NETWORK, /* queues of a network, shared with other flows */
 	ENG_CC_ALGOS,
 };
-void eng_set_cc(struct eng_qp *qp, enum eng_cc_algo law);
+void eng_set_cc(struct eng_qp *qp, enum eng_cc_algo algo);
 
 /* State of a QP for uroce-stat and tests. */
 struct eng_qp_info {

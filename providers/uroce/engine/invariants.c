@@ -72,7 +72,7 @@ static void check_credits(const struct eng_qp *qp)
 	assert(resp->credit_adv.code <= CREDIT_CODE_UNLIMITED);
 	/* rule C1: credits exist on reliable connections only. */
 	assert(is_reliable(qp) || credit->report != CREDIT_REPORT_COUNT);
-	assert(resp->wqes_taken - resp->wqes_done == (resp->taken ? 1 : 0));
+	assert(resp->wqes_consumed - resp->wqes_done == (resp->taken ? 1 : 0));
 }
 
 static void check_ooo(const struct ooo_queue *ooo)
@@ -105,5 +105,5 @@ void eng_check(const struct eng_qp *qp)
 	check_recovery(qp);
 	check_credits(qp);
 	check_responder(qp);
-	assert(qp->tx_sched.ack_due != 0 || qp->tx_sched.ack_wait == ACK_WAIT_REST);
+	assert(qp->tx_sched.ack_due != 0 || qp->tx_sched.ack_wait == ACK_WAIT_MESSAGE_END);
 }

@@ -74,7 +74,7 @@ struct cc_state {
 
 /* How the peer treats packets after a lost one, as far as is known. */
 enum peer {
-	PEER_ANSWERED,	 /* nothing is known but that it responds */
+	PEER_RESPONDED,	 /* nothing is known but that it responds */
 	PEER_UNANSWERED, /* on a network: no response yet, and no credits reported */
 	PEER_KEEPS,	 /* it keeps out-of-order packets: it has acknowledged beyond a hole */
 };
@@ -180,17 +180,17 @@ struct resp_res {
 
 /* Credits as last advertised to the peer (rules C8 to C10). */
 struct credit_adv {
-	uint32_t promised; /* receive WQEs granted, counted like wqes_taken; never decreases */
+	uint32_t promised; /* receive WQEs granted, counted like wqes_consumed; never decreases */
 	uint32_t last_positive_psn; /* highest PSN acknowledged */
-	int32_t marks;	/* number of packets received with CE and not echoed yet (ecn.c) */
-	bool by_answer; /* the last ACK was a READ or Atomic response */
-	uint8_t code;	/* last credit code sent */
+	int32_t marks;	  /* number of packets received with CE and not echoed yet (ecn.c) */
+	bool by_response; /* the last ACK was a READ or Atomic response */
+	uint8_t code;	  /* last credit code sent */
 };
 
 /* Congestion notification to the peer (ecn.c). */
 struct ecn {
 	const struct eng_path *cnp; /* path of CNPs; NULL: ECT is off */
-	uint64_t quiet_until;	    /* ns; no CNP is sent before */
+	uint64_t next_cnp;	    /* ns; no CNP is sent before */
 	bool cnp_pending;
 };
 
@@ -231,7 +231,7 @@ struct responder {
 	struct ooo_queue ooo;
 
 	/* Number of receive WQEs taken, and of messages completed that took one; free running. */
-	uint32_t wqes_taken, wqes_done;
+	uint32_t wqes_consumed, wqes_done;
 	struct credit_adv credit_adv;
 	struct credit_adv credit_adv_before; /* before the last burst, for eng_tx_rollback() */
 
@@ -244,7 +244,7 @@ struct responder {
 
 	uint32_t srqn;		  /* XRC: shared receive queue of the request being received */
 	bool taken;		  /* wqe holds the receive WQE of the message being received */
-	struct eng_recv_desc wqe; /* its SGEs are eng_qp.taken_sge */
+	struct eng_recv_desc wqe; /* its SGEs are eng_qp.recv_sge */
 };
 
 /* tx_sched.since_post before the application has posted anything: any large number. */
@@ -252,9 +252,9 @@ struct responder {
 
 /* Why the pending ACK is delayed until ack_due. */
 enum ack_wait {
-	ACK_WAIT_REST,	  /* for the rest of a message */
-	ACK_WAIT_ANSWER,  /* for a post that replies to a message */
-	ACK_WAIT_RECEIVE, /* for a post that replies, or a receive WQE that gives credits */
+	ACK_WAIT_MESSAGE_END, /* for the rest of a message */
+	ACK_WAIT_REPLY,	      /* for a post that replies to a message */
+	ACK_WAIT_RECEIVE,     /* for a post that replies, or a receive WQE that gives credits */
 };
 
 /* Transmit scheduling (tx_sched.c). */
@@ -274,8 +274,8 @@ struct tx_sched {
 	bool rx_since_tx;	   /* a packet has been received since the last burst of requests */
 	bool responses_first;	   /* requests were sent last, so responses go first */
 	enum ack_wait ack_wait;
-	bool last_is_silent; /* the last message is a WRITE without a completion at the receiver */
-	bool app_never_replies[2]; /* the last delayed ACK met no post; index: last_is_silent */
+	bool last_has_no_cqe; /* the last message is a WRITE without a completion at the receiver */
+	bool app_never_replies[2]; /* the last delayed ACK met no post; index: last_has_no_cqe */
 };
 
 struct eng_qp {
@@ -302,7 +302,7 @@ struct eng_qp {
 	uint64_t counters[ENG_COUNTER_COUNT];
 	struct responder resp;
 	uint32_t max_recv_sge;
-	struct eng_sge taken_sge[]; /* SGEs of resp.wqe */
+	struct eng_sge recv_sge[]; /* SGEs of resp.wqe */
 };
 
 static inline void count(struct eng_qp *qp, enum eng_counter counter)

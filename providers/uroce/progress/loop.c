@@ -256,7 +256,7 @@ static void report_timeout(const struct progress *progress, struct progress_qp *
 	if (__builtin_expect(timeouts == qp->timeouts_reported, 1))
 		return;
 	qp->timeouts_reported = timeouts;
-	if (eng_few_retries(qp->engine))
+	if (eng_retries_nearly_spent(qp->engine))
 		link_check_broker(progress->link);
 	if (progress->hooks.timed_out)
 		progress->hooks.timed_out(qp);

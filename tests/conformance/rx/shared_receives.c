@@ -37,7 +37,7 @@ static struct dut *sharing(enum eng_qp_type type, unsigned int receives)
 
 	memset(&shared, 0, sizeof(shared));
 	shared.posted = receives;
-	dut->ops.take_receive = take;
+	dut->ops.get_recv_wqe = take;
 	memset(dut->local, 0, DUT_REGION_BYTES);
 	return dut;
 }

@@ -227,7 +227,7 @@ static void test_no_limit(void **state)
 static void open_responder(struct engine_fixture *fixture, uint32_t slots, uint32_t first)
 {
 	engine_fixture_open(fixture, ENG_RC, slots, NULL, NULL);
-	fixture->qp->resp.wqes_taken = first;
+	fixture->qp->resp.wqes_consumed = first;
 	fixture->qp->resp.wqes_done = first;
 	fixture->qp->resp.credit_adv.promised = first;
 	fixture->rq.head = first;
@@ -238,7 +238,7 @@ static void open_responder(struct engine_fixture *fixture, uint32_t slots, uint3
 static void take_one(struct engine_fixture *fixture)
 {
 	fixture->rq.tail++;
-	fixture->qp->resp.wqes_taken++;
+	fixture->qp->resp.wqes_consumed++;
 	fixture->qp->resp.wqes_done++;
 }
 

@@ -19,7 +19,7 @@ enum op_response {
 struct op_row {
 	bool needs_receive;		   /* uses a receive WQE at the peer (rule C13) */
 	bool carries_payload;		   /* the request's packets carry the message */
-	uint8_t answer;			   /* enum op_response; a row has eight bytes */
+	uint8_t response;		   /* enum op_response; a row has eight bytes */
 	bool any_length;		   /* its messages may have several packets */
 	uint8_t first, middle, last, only; /* enum wire_opcode, without the service */
 };
@@ -33,13 +33,14 @@ static inline const struct op_row *op_row(uint8_t op)
 
 static inline bool op_is_local(uint8_t op)
 {
-	return op_rows[op].answer == OP_LOCAL;
+	return op_rows[op].response == OP_LOCAL;
 }
 
 /* READ and Atomics: limited by max_rd_atomic, and fences wait for them (rules C16, S12). */
 static inline bool op_is_read_or_atomic(uint8_t op)
 {
-	return op_rows[op].answer == OP_READ_RESPONSE || op_rows[op].answer == OP_ATOMIC_RESPONSE;
+	return op_rows[op].response == OP_READ_RESPONSE ||
+	       op_rows[op].response == OP_ATOMIC_RESPONSE;
 }
 
 #endif

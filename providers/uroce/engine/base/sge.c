@@ -19,7 +19,7 @@ static uint32_t find(const struct eng_sge *list, uint32_t count, uint32_t *offse
 bool sge_scatter(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, uint32_t offset,
 		 const uint8_t *bytes, uint32_t length)
 {
-	enum eng_use use = list == qp->taken_sge ? ENG_USE_RECEIVE : ENG_USE_RESULT;
+	enum eng_use use = list == qp->recv_sge ? ENG_USE_RECEIVE : ENG_USE_RESULT;
 	uint32_t i;
 
 	for (i = find(list, count, &offset); length > 0; i++, offset = 0) {

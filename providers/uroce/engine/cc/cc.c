@@ -50,7 +50,7 @@ static void network_start(struct eng_qp *qp)
 	struct requester *req = &qp->req;
 
 	req->cc = (struct cc_state){ .alpha = ALPHA_ONE, .slow_start = qp->ecn.cnp != NULL };
-	if (req->retransmit.peer == PEER_ANSWERED)
+	if (req->retransmit.peer == PEER_RESPONDED)
 		req->retransmit.peer = PEER_UNANSWERED;
 	req->cc.window_psn = req->next_psn;
 	if (qp->ecn.cnp)

@@ -4,7 +4,7 @@
 #include "cc.h"
 
 /* On a host a READ request weighs this fraction of its responses. */
-#define READ_SHARE 4
+#define READ_COST_DIVISOR 4
 
 static uint64_t under_way(const struct requester *req)
 {
@@ -55,7 +55,7 @@ uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint
 	uint64_t cost = bytes + (uint64_t)packets * CC_PACKET_OVERHEAD;
 
 	/* The responder paces its responses, so several READs may be in flight. */
-	return wqe->op == ENG_READ && !cc_is_network(qp) ? cost / READ_SHARE : cost;
+	return wqe->op == ENG_READ && !cc_is_network(qp) ? cost / READ_COST_DIVISOR : cost;
 }
 
 /*
@@ -180,10 +180,10 @@ bool cwnd_congested(struct eng_qp *qp)
 	return true;
 }
 
-void eng_set_cc(struct eng_qp *qp, enum eng_cc_algo law)
+void eng_set_cc(struct eng_qp *qp, enum eng_cc_algo algo)
 {
-	if (qp->cc_ops == &cc_ops_table[law])
+	if (qp->cc_ops == &cc_ops_table[algo])
 		return;
-	qp->cc_ops = &cc_ops_table[law];
+	qp->cc_ops = &cc_ops_table[algo];
 	start_cc(qp);
 }

@@ -16,7 +16,7 @@ void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp)
 void ecn_reset(struct eng_qp *qp)
 {
 	qp->ecn.cnp_pending = false;
-	qp->ecn.quiet_until = 0;
+	qp->ecn.next_cnp = 0;
 }
 
 /* Returns true for packets of requests that an ACK acknowledges. */
@@ -37,10 +37,10 @@ void ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t no
 		return;
 	if (is_echoed(packet))
 		++*marks;
-	if (now < ecn->quiet_until)
+	if (now < ecn->next_cnp)
 		return;
 	ecn->cnp_pending = true;
-	ecn->quiet_until = now + CNP_INTERVAL_NS;
+	ecn->next_cnp = now + CNP_INTERVAL_NS;
 }
 
 uint32_t ecn_echo(struct eng_qp *qp, uint32_t psn)

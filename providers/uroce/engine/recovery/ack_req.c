@@ -15,7 +15,7 @@
 /* With credits for at most this number of further messages, each message has AckReq. */
 #define FEW_CREDITS 16
 
-struct ack_req_ctx ack_req_look(const struct eng_qp *qp, uint64_t now)
+struct ack_req_ctx ack_req_read(const struct eng_qp *qp, uint64_t now)
 {
 	return (struct ack_req_ctx){
 		.now = now,
@@ -62,22 +62,22 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
  */
 bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 		    const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes, uint64_t cost,
-		    const struct ack_req_ctx *facts)
+		    const struct ack_req_ctx *ack_ctx)
 {
 	const struct requester *req = &qp->req;
 	bool last = index == wqe->packets - 1;
 
 	if (op_is_read_or_atomic(wqe->op) || cwnd_closes(qp, cost))
 		return true;
-	if (last && (facts->contended || !facts->may_be_late || is_signaled(qp, wqe) ||
+	if (last && (ack_ctx->contended || !ack_ctx->may_be_late || is_signaled(qp, wqe) ||
 		     req->next_psn != req->end_psn || credits_run_low(qp, wqe)))
 		return true;
-	if (facts->contended && ends_burst(burst, bytes))
+	if (ack_ctx->contended && ends_burst(burst, bytes))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, wqe))
 		return true;
-	return cc_acks_every_packet(qp) || (!ack_req_in_flight(qp) && is_overdue(qp, facts->now));
+	return cc_acks_every_packet(qp) || (!ack_req_in_flight(qp) && is_overdue(qp, ack_ctx->now));
 }
 
 /* Returns true if the next request has a local error; it fails once those before it complete. */
@@ -115,7 +115,7 @@ bool ack_probe_is_due(const struct eng_qp *qp)
  * due to the response, so that another probe may follow; progress of READs may be due to earlier
  * responses.
  */
-static void note_repeated(struct eng_qp *qp)
+static void count_ack_repeat(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 
@@ -130,7 +130,7 @@ void ack_probe_begin(struct eng_qp *qp, uint64_t now)
 {
 	loss_act(qp, LOSS_ACTION_ACK_PROBE, now);
 	qp->req.loss.ack_probe_at = now;
-	note_repeated(qp);
+	count_ack_repeat(qp);
 	count(qp, ENG_COUNT_SOLICITATIONS);
 }
 

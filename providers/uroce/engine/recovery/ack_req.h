@@ -30,7 +30,7 @@ struct ack_req_ctx {
 	bool contended;	  /* other QPs have packets in flight */
 	bool may_be_late; /* no recent loss, so an ACK can still be requested by an ACK probe */
 };
-struct ack_req_ctx ack_req_look(const struct eng_qp *qp, uint64_t now);
+struct ack_req_ctx ack_req_read(const struct eng_qp *qp, uint64_t now);
 
 /*
  * Returns true if packet index of wqe, which is about to be added to burst, must have AckReq.
@@ -38,7 +38,7 @@ struct ack_req_ctx ack_req_look(const struct eng_qp *qp, uint64_t now);
  */
 bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 		    const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes, uint64_t cost,
-		    const struct ack_req_ctx *facts);
+		    const struct ack_req_ctx *ack_ctx);
 
 /* Returns true if packets without AckReq are in flight, and no packet with AckReq will follow. */
 bool ack_probe_is_due(const struct eng_qp *qp);

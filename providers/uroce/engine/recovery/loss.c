@@ -17,7 +17,7 @@ static uint64_t timeout_ns(const struct eng_qp *qp)
 	return ack_timeout_ns(qp->attr.timeout_code) << qp->req.loss.timeout_shift;
 }
 
-static __attribute__((noinline)) void end_silence(struct eng_qp *qp)
+static __attribute__((noinline)) void progress_after_silence(struct eng_qp *qp)
 {
 	struct loss *loss = &qp->req.loss;
 
@@ -37,7 +37,7 @@ inline void loss_progress(struct eng_qp *qp, uint64_t now)
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
 	if (req->loss.probes > 0 || req->loss.state != LOSS_OPEN)
-		end_silence(qp);
+		progress_after_silence(qp);
 }
 
 void loss_repeated_response(struct eng_qp *qp, uint64_t now)

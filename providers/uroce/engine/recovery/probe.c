@@ -22,12 +22,12 @@ static bool is_lossy(const struct eng_qp *qp)
  * Time in ns from the last progress or action to the next probe, doubled after each probe.  At most
  * half the timeout at first: the sample of an ACK that was sent late must not disable probes.
  */
-static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool solicits)
+static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool is_ack_probe)
 {
 	const struct loss *loss = &qp->req.loss;
 	uint64_t wait = rtt_probe_timeout(&qp->req.rtt), most = timeout / PROBES_PER_TIMEOUT;
 
-	if (solicits && wait < ACK_PROBE_AFTER_NS)
+	if (is_ack_probe && wait < ACK_PROBE_AFTER_NS)
 		wait = ACK_PROBE_AFTER_NS;
 	if (wait > timeout / 2)
 		wait = timeout / 2;
@@ -42,20 +42,20 @@ uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout)
 {
 	const struct requester *req = &qp->req;
 	uint64_t from = req->last_progress, at;
-	bool solicits = ack_probe_is_due(qp);
+	bool is_ack_probe = ack_probe_is_due(qp);
 
-	if (!loss_has_probes(qp) || !(solicits || is_lossy(qp) || retransmit_path_is_known(qp)))
+	if (!loss_has_probes(qp) || !(is_ack_probe || is_lossy(qp) || retransmit_path_is_known(qp)))
 		return ENG_NEVER;
-	if (solicits && req->loss.ack_probe_at == 0 && ack_probe_is_urgent(qp))
+	if (is_ack_probe && req->loss.ack_probe_at == 0 && ack_probe_is_urgent(qp))
 		return req->last_progress;
 	if (req->loss.acted_at > from)
 		from = req->loss.acted_at;
-	at = from + wait_ns(qp, timeout, solicits);
+	at = from + wait_ns(qp, timeout, is_ack_probe);
 	return at < req->last_progress + timeout ? at : ENG_NEVER;
 }
 
 /* Returns true if an ACK probe should be tried before a retransmission, and can show a loss. */
-static bool may_ask_for_losses(const struct eng_qp *qp)
+static bool may_probe_losses(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
@@ -81,7 +81,7 @@ void probe_send(struct eng_qp *qp, uint64_t now)
 	struct loss *loss = &qp->req.loss;
 
 	assert(sq_awaits_response(qp));
-	if (ack_probe_is_due(qp) || may_ask_for_losses(qp)) {
+	if (ack_probe_is_due(qp) || may_probe_losses(qp)) {
 		ack_probe_begin(qp, now);
 	} else {
 		count(qp, ENG_COUNT_TAIL_LOSS_PROBES);

@@ -48,7 +48,7 @@ bool read_retry_may_end(const struct eng_qp *qp, uint32_t psn)
 	return read_retry_is_active(qp) && psn_diff(psn, qp->req.read_retry.parts_psn) < 0;
 }
 
-static bool tells_credits(const struct eng_qp *qp, const struct wire_packet *packet)
+static bool peer_reports_credits(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
 		return syndrome_code(packet->syndrome) != CREDIT_CODE_UNLIMITED;
@@ -65,7 +65,7 @@ static const struct eng_send_wqe *placing_request(const struct eng_qp *qp,
 	uint32_t index;
 	bool ends, last;
 
-	if (qp->type != ENG_RC || !loss_has_probes(qp) || !tells_credits(qp, packet))
+	if (qp->type != ENG_RC || !loss_has_probes(qp) || !peer_reports_credits(qp, packet))
 		return NULL;
 	if (!wqe || wqe->op != ENG_READ ||
 	    !psn_in(packet->psn, req->unacked_psn, ENG_AHEAD_PACKETS))
@@ -138,7 +138,7 @@ static bool waits(const struct eng_qp *qp)
 	return psn_diff(qp->req.read_retry.requested_psn, qp->req.unacked_psn) > 0;
 }
 
-static void ask(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
+static void request_parts(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
 {
 	struct read_retry *read_retry = &qp->req.read_retry;
 
@@ -175,7 +175,7 @@ static void find_missing_responses(struct eng_qp *qp, uint64_t now)
 	else if (psn_diff(from, to) >= 0 || !is_missing(qp, from, to))
 		return;
 	cwnd_first_loss(qp);
-	ask(qp, from, later(to, read_retry->requested_psn), now);
+	request_parts(qp, from, later(to, read_retry->requested_psn), now);
 }
 
 bool read_retry_place(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
@@ -258,7 +258,7 @@ bool read_retry_timeout(struct eng_qp *qp, uint64_t now)
 	    psn_diff(req->next_psn, req->read_retry.requested_psn) < 0 ||
 	    !is_missing(qp, req->unacked_psn, req->read_retry.requested_psn))
 		return false;
-	ask(qp, req->unacked_psn, req->read_retry.requested_psn, now);
+	request_parts(qp, req->unacked_psn, req->read_retry.requested_psn, now);
 	return true;
 }
 
@@ -278,7 +278,7 @@ static enum tx_build_result add_request(struct eng_qp *qp, struct eng_burst *bur
  * Returns true if the peer is a uroce, which keeps several parts of a READ.  Other responders have
  * resources for max_rd_atomic requests (rule S12) and possibly none for a further one.
  */
-static bool peer_takes_parts(const struct eng_qp *qp)
+static bool peer_accepts_parts(const struct eng_qp *qp)
 {
 	return qp->req.retransmit.peer == PEER_KEEPS || qp->resp.ooo.peer_supports;
 }
@@ -300,7 +300,7 @@ static bool add_parts(struct eng_qp *qp, struct eng_burst *burst, const struct e
 	uint32_t from = read_retry->from_psn, to = read_retry->requested_psn;
 
 	for (; find_missing(qp, wqe, &from, &to); from = to, to = read_retry->requested_psn) {
-		if (!peer_takes_parts(qp))
+		if (!peer_accepts_parts(qp))
 			to = end_of_parts(qp, wqe, to);
 		if (burst->packets == 0)
 			burst->first_psn = from;

@@ -30,7 +30,7 @@ static bool may_announce(const struct eng_qp *qp)
 
 void retransmit_announce(struct eng_qp *qp)
 {
-	qp->req.retransmit.peer = PEER_ANSWERED;
+	qp->req.retransmit.peer = PEER_RESPONDED;
 	if (!may_announce(qp))
 		return;
 	announce_credits(qp);

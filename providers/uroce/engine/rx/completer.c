@@ -48,8 +48,8 @@ static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t
 }
 
 /* The response with this PSN to the oldest request has arrived. */
-static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
-			    uint64_t now)
+static void oldest_got_response(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
+				uint64_t now)
 {
 	uint32_t from = qp->req.unacked_psn;
 	uint64_t cost = pass(qp, wqe, wqe_packet_index(wqe, from), psn_sub(psn, from) + 1);
@@ -70,7 +70,7 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
 		uint32_t index = wqe_packet_index(wqe, qp->req.unacked_psn);
 		uint32_t left = wqe->packets - index;
-		uint8_t answer = op_row(wqe->op)->answer;
+		uint8_t answer = op_row(wqe->op)->response;
 
 		if (answer == OP_LOCAL) {
 			sq_retire(qp, wqe, ENG_SUCCESS);
@@ -208,7 +208,7 @@ static enum eng_status read_response(struct eng_qp *qp, const struct eng_send_wq
 		return ENG_LOC_PROT_ERR;
 	if (read_retry_is_active(qp))
 		read_retry_consume(qp, 1);
-	oldest_answered(qp, wqe, packet->psn, now);
+	oldest_got_response(qp, wqe, packet->psn, now);
 	return ENG_SUCCESS;
 }
 
@@ -221,7 +221,7 @@ static enum eng_status atomic_response(struct eng_qp *qp, const struct eng_send_
 	memcpy(original, &packet->original, sizeof(original));
 	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, 0, original, sizeof(original)))
 		return ENG_LOC_PROT_ERR;
-	oldest_answered(qp, wqe, packet->psn, now);
+	oldest_got_response(qp, wqe, packet->psn, now);
 	return ENG_SUCCESS;
 }
 
@@ -245,7 +245,7 @@ static enum eng_status receive_response(struct eng_qp *qp, const struct wire_pac
 		return loss_nak(qp, now);
 	}
 	wqe = sq_at(qp, qp->sq->tail);
-	if (op_row(wqe->op)->answer != answer) {
+	if (op_row(wqe->op)->response != answer) {
 		count(qp, ENG_COUNT_DROPPED);
 		return ENG_SUCCESS;
 	}
@@ -326,7 +326,7 @@ bool completer_receive_fast(struct eng_qp *qp, const struct wire_packet *packet,
 	    req->loss.state != LOSS_OPEN)
 		return false;
 	wqe = sq_at(qp, qp->sq->tail);
-	if (wqe->packets != 1 || op_row(wqe->op)->answer != OP_ACKED ||
+	if (wqe->packets != 1 || op_row(wqe->op)->response != OP_ACKED ||
 	    req->retransmit.peer == PEER_UNANSWERED)
 		return false;
 	credit_update(qp, packet->syndrome, packet->msn);

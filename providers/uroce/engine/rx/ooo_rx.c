@@ -19,7 +19,7 @@ size_t eng_ooo_packet_bytes(void)
 /*
  * Returns the link to insert psn at, mostly at the end of the list, or NULL if psn is in the list.
  */
-static struct ooo_packet **find_place(struct ooo_queue *ooo, uint32_t psn)
+static struct ooo_packet **find_position(struct ooo_queue *ooo, uint32_t psn)
 {
 	struct ooo_packet **at = &ooo->first;
 
@@ -37,7 +37,7 @@ void ooo_insert(struct eng_qp *qp, const struct wire_packet *packet)
 
 	if (!ooo->peer_supports || !qp->ops->ooo_alloc || ooo->count >= ENG_AHEAD_PACKETS)
 		return;
-	at = find_place(ooo, packet->psn);
+	at = find_position(ooo, packet->psn);
 	if (!at)
 		return;
 	kept = qp->ops->ooo_alloc(qp->owner);

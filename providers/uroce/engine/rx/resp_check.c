@@ -48,7 +48,7 @@ static enum request_error check_resources(const struct eng_qp *qp, const struct 
 	enum wire_family family = wire_op_family(packet->opcode);
 
 	/* rule C6: nothing is consumed or executed. */
-	if (!(qp->rq_shared && qp->ops->take_receive) && needs_receive(packet, family) &&
+	if (!(qp->rq_shared && qp->ops->get_recv_wqe) && needs_receive(packet, family) &&
 	    eng_ring_used(qp->rq) == 0)
 		return REQUEST_RNR;
 	if ((family == WIRE_FAMILY_READ || family == WIRE_FAMILY_ATOMIC ||

@@ -54,7 +54,7 @@ static bool is_pending(const struct resp_res *entry)
 }
 
 /* The entry has a pending response: the search for pending responses starts there at the latest. */
-static void note_pending(struct eng_qp *qp, const struct resp_res *entry)
+static void mark_pending(struct eng_qp *qp, const struct resp_res *entry)
 {
 	uint32_t index = index_of(qp, entry);
 
@@ -63,7 +63,7 @@ static void note_pending(struct eng_qp *qp, const struct resp_res *entry)
 		qp->resp.resp_res_oldest = index;
 }
 
-static void note_answered(struct eng_qp *qp)
+static void count_response(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
 
@@ -78,7 +78,7 @@ static void give_up(struct eng_qp *qp, struct resp_res *entry)
 	if (!is_pending(entry))
 		return;
 	entry->next = entry->end;
-	note_answered(qp);
+	count_response(qp);
 }
 
 static bool in_burst(const struct eng_qp *qp, uint32_t slot)
@@ -146,7 +146,7 @@ struct resp_res *resp_res_new(struct eng_qp *qp, uint32_t psn, uint32_t packets)
 	entry->packets = packets;
 	entry->end = packets;
 	resp->resp_res_head++;
-	note_pending(qp, entry);
+	mark_pending(qp, entry);
 	return entry;
 }
 
@@ -199,7 +199,7 @@ void resp_res_replay(struct eng_qp *qp, struct resp_res *entry, uint32_t from, u
 	if (pending)
 		return;
 	entry->again = true;
-	note_pending(qp, entry);
+	mark_pending(qp, entry);
 }
 
 const struct resp_res *resp_res_peek(const struct eng_qp *qp)
@@ -249,7 +249,7 @@ void resp_res_sent(struct eng_qp *qp, struct resp_res *entry, uint32_t next)
 	put_in_burst(qp, slot);
 	entry->next = behind_hole(entry, next);
 	if (entry->next == entry->end)
-		note_answered(qp);
+		count_response(qp);
 }
 
 void resp_res_rollback(struct eng_qp *qp)
@@ -263,7 +263,7 @@ void resp_res_rollback(struct eng_qp *qp)
 		assert(entry->kind != RESP_RES_FREE && entry->before < entry->next);
 		entry->next = entry->before;
 		if (answered)
-			note_pending(qp, entry);
+			mark_pending(qp, entry);
 	}
 	resp_res_begin_burst(qp);
 }

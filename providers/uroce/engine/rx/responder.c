@@ -114,10 +114,10 @@ enum request_error responder_get_recv_wqe(struct eng_qp *qp)
 	enum eng_rq_result result;
 
 	assert(!resp->taken);
-	if (qp->rq_shared && qp->ops->take_receive) {
-		result = qp->ops->take_receive(qp->owner, resp->srqn, &resp->wqe, qp->taken_sge);
+	if (qp->rq_shared && qp->ops->get_recv_wqe) {
+		result = qp->ops->get_recv_wqe(qp->owner, resp->srqn, &resp->wqe, qp->recv_sge);
 		resp->taken = result == ENG_RQ_OK;
-		resp->wqes_taken += resp->taken;
+		resp->wqes_consumed += resp->taken;
 		if (result == ENG_RQ_EMPTY)
 			return REQUEST_RNR;
 		return resp->taken ? REQUEST_RIGHT : REQUEST_INVALID;
@@ -131,11 +131,11 @@ enum request_error responder_get_recv_wqe(struct eng_qp *qp)
 	resp->wqe.sge_count = wqe->sge_count;
 	/* One SGE is usual, and a copy of a variable number is made byte by byte. */
 	if (wqe->sge_count == 1)
-		qp->taken_sge[0] = wqe->sge[0];
+		qp->recv_sge[0] = wqe->sge[0];
 	else
-		memcpy(qp->taken_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
+		memcpy(qp->recv_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
 	resp->taken = true;
-	resp->wqes_taken++;
+	resp->wqes_consumed++;
 	qp->rq->tail++;
 	return REQUEST_RIGHT;
 }
@@ -177,7 +177,7 @@ enum request_error responder_send(struct eng_qp *qp, const struct wire_packet *p
 	/* rule C18: there is a WQE, but it is too small. */
 	if (packet->payload_length > resp->wqe.length - resp->received)
 		return REQUEST_RECEIVE_LENGTH;
-	if (!sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, resp->received, packet->payload,
+	if (!sge_scatter(qp, qp->recv_sge, resp->wqe.sge_count, resp->received, packet->payload,
 			 packet->payload_length))
 		return REQUEST_RECEIVE_MEMORY;
 	resp->received += packet->payload_length;
@@ -315,7 +315,7 @@ static inline void request_ack(struct eng_qp *qp, const struct wire_packet *pack
 	resp->ack_pending = true;
 }
 
-static void note_executed(struct eng_qp *qp, const struct wire_packet *packet)
+static void mark_executed(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
 	enum wire_family family = wire_op_family(packet->opcode);
@@ -450,7 +450,7 @@ static enum request_error execute_in_order(struct eng_qp *qp, const struct wire_
 	if (error == REQUEST_RIGHT)
 		error = execute(qp, packet);
 	if (error == REQUEST_RIGHT)
-		note_executed(qp, packet);
+		mark_executed(qp, packet);
 	return error;
 }
 
@@ -528,7 +528,7 @@ bool responder_receive_fast(struct eng_qp *qp, const struct wire_packet *packet)
 	wc.byte_len = length;
 	wc.solicited = packet->solicited;
 	qp->rq->tail++;
-	resp->wqes_taken++;
+	resp->wqes_consumed++;
 	resp->wqes_done++;
 	qp->ops->complete(qp->owner, &wc);
 	count(qp, ENG_COUNT_RECEIVES);

@@ -115,9 +115,9 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 }
 
 /* Adds one packet of a response, unless the burst is full.  It reports credits as well. */
-static enum tx_build_result add_answer(struct eng_qp *qp, struct eng_burst *burst,
-				       struct message_response *fields,
-				       const struct payload *payload)
+static enum tx_build_result add_response(struct eng_qp *qp, struct eng_burst *burst,
+					 struct message_response *fields,
+					 const struct payload *payload)
 {
 	struct credit_adv before = qp->resp.credit_adv;
 	enum tx_build_result result;
@@ -127,7 +127,7 @@ static enum tx_build_result add_answer(struct eng_qp *qp, struct eng_burst *burs
 	else
 		credit_acknowledged(qp, fields->psn);
 	if (qp->resp.credit_adv.last_positive_psn == fields->psn)
-		qp->resp.credit_adv.by_answer = true;
+		qp->resp.credit_adv.by_response = true;
 	result = add(qp, burst, fields, payload);
 	if (result != TX_BUILD_OK)
 		qp->resp.credit_adv = before;
@@ -141,7 +141,7 @@ static enum tx_build_result add_atomic(struct eng_qp *qp, struct eng_burst *burs
 	struct message_response fields = { .operation = WIRE_ATOMIC_ACKNOWLEDGE,
 					   .psn = entry->psn,
 					   .original = entry->original };
-	enum tx_build_result result = add_answer(qp, burst, &fields, &none);
+	enum tx_build_result result = add_response(qp, burst, &fields, &none);
 
 	if (result == TX_BUILD_OK)
 		resp_res_sent(qp, entry, entry->end);
@@ -199,7 +199,7 @@ static enum tx_build_result add_read_packet(struct eng_qp *qp, struct eng_burst 
 		if (!payload.bytes)
 			return TX_BUILD_ERROR;
 	}
-	result = add_answer(qp, burst, &fields, &payload);
+	result = add_response(qp, burst, &fields, &payload);
 	if (result == TX_BUILD_OK)
 		resp_res_sent(qp, entry, entry->next + 1);
 	return result;

@@ -89,14 +89,14 @@ static void complete_datagram(struct eng_qp *qp, const struct wire_packet *packe
 }
 
 /* Copies the network header to the first 40 bytes of the receive buffer, then the payload. */
-static bool place_datagram(struct eng_qp *qp, const struct wire_packet *packet)
+static bool write_datagram(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	static const uint8_t none[ENG_GRH_BYTES];
 	struct responder *resp = &qp->resp;
 	const uint8_t *header = packet->network_header ? packet->network_header : none;
 
-	return sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, 0, header, ENG_GRH_BYTES) &&
-	       sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, ENG_GRH_BYTES, packet->payload,
+	return sge_scatter(qp, qp->recv_sge, resp->wqe.sge_count, 0, header, ENG_GRH_BYTES) &&
+	       sge_scatter(qp, qp->recv_sge, resp->wqe.sge_count, ENG_GRH_BYTES, packet->payload,
 			   packet->payload_length);
 }
 
@@ -116,7 +116,7 @@ enum eng_status datagram_receive(struct eng_qp *qp, const struct wire_packet *pa
 		count(qp, ENG_COUNT_DROPPED);
 		return ENG_SUCCESS;
 	}
-	if (!place_datagram(qp, packet))
+	if (!write_datagram(qp, packet))
 		return responder_error(qp, REQUEST_RECEIVE_MEMORY, packet->psn);
 	complete_datagram(qp, packet);
 	return ENG_SUCCESS;

@@ -53,7 +53,7 @@ static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct 
 	packet->va = wqe->remote.va + offset;
 	packet->rkey = wqe->remote.rkey;
 	packet->dma_length = wqe->length - offset;
-	if (op_row(wqe->op)->answer != OP_ATOMIC_RESPONSE)
+	if (op_row(wqe->op)->response != OP_ATOMIC_RESPONSE)
 		return;
 	packet->compare = wqe->remote.compare_add;
 	packet->swap_add = wqe->op == ENG_COMPARE_SWAP ? wqe->remote.swap : wqe->remote.compare_add;

@@ -160,7 +160,7 @@ static enum eng_status local_error(struct eng_qp *qp, const struct next *next)
 	return ENG_SUCCESS;
 }
 
-static inline void note_begun(struct eng_qp *qp, const struct next *next)
+static inline void mark_started(struct eng_qp *qp, const struct next *next)
 {
 	const struct eng_send_wqe *wqe = next->wqe;
 	struct requester *req = &qp->req;
@@ -176,9 +176,9 @@ static inline void note_begun(struct eng_qp *qp, const struct next *next)
 }
 
 /* Inline, because most of it is constant for a short request. */
-static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
+static inline void mark_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 	__attribute__((always_inline));
-static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
+static inline void mark_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
@@ -188,7 +188,7 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 		loss_sent_again(qp, now);
 	}
 	if (next->begins)
-		note_begun(qp, next);
+		mark_started(qp, next);
 	if (is_new(req)) {
 		/*
 		 * A packet without AckReq is acknowledged only when a later packet or a probe
@@ -234,7 +234,7 @@ static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_w
 }
 
 static enum tx_build_result send_one(struct eng_qp *qp, struct eng_burst *burst,
-				     const struct next *next, const struct ack_req_ctx *facts)
+				     const struct next *next, const struct ack_req_ctx *ack_ctx)
 {
 	struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe = next->wqe;
@@ -254,7 +254,7 @@ static enum tx_build_result send_one(struct eng_qp *qp, struct eng_burst *burst,
 		return TX_BUILD_NO_ROOM;
 	if (is_reliable(qp) && ack_req_is_set(qp, burst, wqe, next->index,
 					      tx_build_bytes(wire_op_header_length(opcode), length),
-					      next->cost, facts))
+					      next->cost, ack_ctx))
 		ackreq = WIRE_BTH_ACKREQ;
 	result = TX_BUILD_ERROR;
 	if (find_payload(qp, wqe, next->index * qp->attr.mtu, length, &payload))
@@ -267,7 +267,7 @@ static enum tx_build_result send_one(struct eng_qp *qp, struct eng_burst *burst,
 	if (result == TX_BUILD_OK) {
 		if (ackreq)
 			req->ackreq_psn = psn_add(req->next_psn, next->psns - 1);
-		note_sent(qp, next, facts->now);
+		mark_sent(qp, next, ack_ctx->now);
 	}
 	return result;
 }
@@ -290,7 +290,7 @@ static enum tx_build_result step_local(struct eng_qp *qp, const struct next *nex
 
 /* Adds a packet to the burst, or executes a local request.  ACKs are not waited for (rule S3). */
 static enum tx_build_result step(struct eng_qp *qp, struct eng_burst *burst,
-				 const struct next *next, const struct ack_req_ctx *facts)
+				 const struct next *next, const struct ack_req_ctx *ack_ctx)
 {
 	if (op_is_local(next->wqe->op))
 		return step_local(qp, next);
@@ -300,7 +300,7 @@ static enum tx_build_result step(struct eng_qp *qp, struct eng_burst *burst,
 			return TX_BUILD_NO_ROOM;
 		burst->path = next->wqe->ud.path;
 	}
-	return send_one(qp, burst, next, facts);
+	return send_one(qp, burst, next, ack_ctx);
 }
 
 static __attribute__((noinline)) enum tx_build_result
@@ -403,7 +403,7 @@ static inline bool requester_send_fast(struct eng_qp *qp, struct eng_burst *burs
 	wqe = sq_at(qp, req->next_wqe);
 	row = op_row(wqe->op);
 	if (wqe->packets != 1 || wqe->status != ENG_SUCCESS || !is_signaled(qp, wqe) ||
-	    row->answer != OP_ACKED || !credit_covers(qp, wqe->ssn) || !budget_is_open(qp))
+	    row->response != OP_ACKED || !credit_covers(qp, wqe->ssn) || !budget_is_open(qp))
 		return false;
 	at = tx_build_reserve(burst, wqe->length);
 	if (!at || !find_payload(qp, wqe, 0, wqe->length, &payload) ||
@@ -415,7 +415,7 @@ static inline bool requester_send_fast(struct eng_qp *qp, struct eng_burst *burs
 	next.wqe = wqe;
 	next.cost = cwnd_cost(qp, wqe, 1);
 	req->ackreq_psn = req->next_psn;
-	note_sent(qp, &next, now);
+	mark_sent(qp, &next, now);
 	req->waiting = ENG_TX_IDLE;
 	return true;
 }
@@ -436,7 +436,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 	struct requester *req = &qp->req;
 	enum tx_build_result result = TX_BUILD_OK;
 	enum eng_tx reason = ENG_TX_BURST;
-	struct ack_req_ctx facts;
+	struct ack_req_ctx ack_ctx;
 
 	if (req->loss.state == LOSS_RNR_WAIT && req->loss.rnr_until <= now)
 		loss_rnr_over(qp, now);
@@ -445,7 +445,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 	burst->first_psn = req->next_psn;
 	if (req->loss.state != LOSS_RNR_WAIT && requester_send_fast(qp, burst, now))
 		return ENG_TX_BURST;
-	facts = ack_req_look(qp, now);
+	ack_ctx = ack_req_read(qp, now);
 	/* rules C6 and S10: after an RNR NAK the requester waits for the time that it contained. */
 	if (!can_request(qp))
 		reason = ENG_TX_STATE;
@@ -459,7 +459,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 		if (reason == ENG_TX_BURST && burst->packets == 0 && !budget_is_open(qp))
 			reason = ENG_TX_BUDGET;
 		if (reason == ENG_TX_BURST)
-			result = step(qp, burst, &next, &facts);
+			result = step(qp, burst, &next, &ack_ctx);
 	}
 	/*
 	 * Packets already in the burst are sent; the error is handled once its request is the

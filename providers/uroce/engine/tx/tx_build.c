@@ -141,15 +141,15 @@ add_parts(struct eng_qp *qp, struct eng_burst *burst, uint32_t header_bytes,
 }
 
 /* Returns true if the payload is empty or one range of memory that is copied. */
-static inline bool is_whole(const struct eng_burst *burst, const struct payload *payload)
+static inline bool is_contiguous(const struct eng_burst *burst, const struct payload *payload)
 {
 	return payload->length == 0 || (payload->kind == PAYLOAD_BYTES &&
 					(!payload->stable || payload->length < burst->gather_from));
 }
 
 /* Adds a packet that lies in the staging buffer from end to end, as most small ones do. */
-static inline enum tx_build_result add_whole(struct eng_burst *burst, uint32_t header_bytes,
-					     const struct payload *payload, uint32_t bytes)
+static inline enum tx_build_result add_contiguous(struct eng_burst *burst, uint32_t header_bytes,
+						  const struct payload *payload, uint32_t bytes)
 {
 	uint8_t *packet = burst->staging + burst->staged, *end = packet + header_bytes;
 
@@ -164,7 +164,7 @@ static inline enum tx_build_result add_whole(struct eng_burst *burst, uint32_t h
 }
 
 /* Removes an unfinished packet: the pieces of the packets before it have burst->bytes in all. */
-static __attribute__((noinline)) void take_back(struct eng_burst *burst, uint32_t staged)
+static __attribute__((noinline)) void unreserve(struct eng_burst *burst, uint32_t staged)
 {
 	uint32_t left = burst->bytes;
 
@@ -206,10 +206,10 @@ inline enum tx_build_result tx_build_add(struct eng_qp *qp, struct eng_burst *bu
 
 	if (!tx_build_fits(burst, bytes))
 		return TX_BUILD_NO_ROOM;
-	result = is_whole(burst, payload) ? add_whole(burst, header_bytes, payload, bytes)
-					  : add_parts(qp, burst, header_bytes, payload, bytes);
+	result = is_contiguous(burst, payload) ? add_contiguous(burst, header_bytes, payload, bytes)
+					       : add_parts(qp, burst, header_bytes, payload, bytes);
 	if (result != TX_BUILD_OK) {
-		take_back(burst, staged);
+		unreserve(burst, staged);
 		return result;
 	}
 	count_in(burst, bytes);

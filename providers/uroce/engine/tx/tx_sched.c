@@ -12,7 +12,7 @@
 enum {
 	/* ACK delay in ns: for a reply in the same direction, and for the rest of a message. */
 	REPLY_WAIT_NS = 50000,
-	REST_WAIT_NS = 10000,
+	MESSAGE_END_WAIT_NS = 10000,
 	/* With at most this many messages in a poll the ACK may be delayed for a reply. */
 	ACK_DELAY_MAX_MESSAGES = 2,
 	/* An application that has received this many messages without a post will not reply. */
@@ -30,7 +30,7 @@ enum {
 static void ack_delay_cancel(struct tx_sched *tx_sched)
 {
 	tx_sched->ack_due = 0;
-	tx_sched->ack_wait = ACK_WAIT_REST;
+	tx_sched->ack_wait = ACK_WAIT_MESSAGE_END;
 }
 
 /*
@@ -38,7 +38,7 @@ static void ack_delay_cancel(struct tx_sched *tx_sched)
  * application may reply to each SEND and not to WRITEs (MPI_Fetch_and_op of UCX: three SENDs with
  * replies and a WRITE without).
  */
-static bool is_silent(uint8_t opcode)
+static bool has_no_cqe(uint8_t opcode)
 {
 	return wire_op_family(opcode) == WIRE_FAMILY_WRITE &&
 	       !(wire_op_headers(opcode) & WIRE_HAS_IMMDT);
@@ -63,7 +63,7 @@ void tx_sched_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 	if (wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY)) {
 		tx_sched->messages++;
 		tx_sched->since_post++;
-		tx_sched->last_is_silent = is_silent(packet->opcode);
+		tx_sched->last_has_no_cqe = has_no_cqe(packet->opcode);
 	}
 }
 
@@ -109,7 +109,7 @@ static bool ends_batch(struct eng_qp *qp)
  * With nothing in flight a post is sent at once, unless the application polls and its earlier posts
  * came in bursts: it has waited for a completion and will now post the next burst.
  */
-static bool may_gather(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
+static bool may_batch(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
 	const struct tx_sched *tx_sched = &qp->tx_sched;
 	uint32_t in_flight = sq_in_flight(qp);
@@ -129,15 +129,15 @@ static bool may_gather(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 inline enum eng_tx tx_sched_post(struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
 	qp->tx_sched.gathered++;
-	qp->tx_sched.app_never_replies[qp->tx_sched.last_is_silent] = false;
+	qp->tx_sched.app_never_replies[qp->tx_sched.last_has_no_cqe] = false;
 	qp->tx_sched.since_post = 0;
 	if (ctx->budget_waits && is_reliable(qp))
 		return ENG_TX_BUDGET;
-	return !ends_batch(qp) && may_gather(qp, ctx) ? ENG_TX_BATCH : ENG_TX_BURST;
+	return !ends_batch(qp) && may_batch(qp, ctx) ? ENG_TX_BATCH : ENG_TX_BURST;
 }
 
 /* Records how many posts make a full burst. */
-static void note_sent(struct eng_qp *qp, const struct eng_burst *burst,
+static void mark_sent(struct eng_qp *qp, const struct eng_burst *burst,
 		      const struct eng_tx_ctx *ctx)
 {
 	struct tx_sched *tx_sched = &qp->tx_sched;
@@ -165,12 +165,12 @@ static void note_sent(struct eng_qp *qp, const struct eng_burst *burst,
  * Adds the pending ACK to a burst of requests: the transport sends both for hardly more than one,
  * and the peer often waits for both (the reply, and the completion of its own request).
  */
-static void piggyback_ack(struct eng_qp *qp, struct eng_burst *burst, enum eng_resp_pending owed)
+static void piggyback_ack(struct eng_qp *qp, struct eng_burst *burst, enum eng_resp_pending pending)
 {
-	if (owed != ENG_RESP_DELAYABLE)
+	if (pending != ENG_RESP_DELAYABLE)
 		return;
 	/* An ACK now would stop the peer from polling before the rest of the reply arrives. */
-	if (qp->tx_sched.ack_wait != ACK_WAIT_REST && qp->req.next_wqe != qp->sq->head)
+	if (qp->tx_sched.ack_wait != ACK_WAIT_MESSAGE_END && qp->req.next_wqe != qp->sq->head)
 		return;
 	response_piggyback_ack(qp, burst);
 	if (burst->has_ack)
@@ -182,7 +182,7 @@ static void piggyback_ack(struct eng_qp *qp, struct eng_burst *burst, enum eng_r
  * use it.  A requester whose packets in flight have no AckReq must not wait: its next packet
  * requests the ACK that frees the budget.
  */
-static bool share_is_for_others(const struct eng_qp *qp)
+static bool budget_is_for_others(const struct eng_qp *qp)
 {
 	bool holds_room = sq_awaits_response(qp) && !ack_req_in_flight(qp);
 
@@ -192,7 +192,7 @@ static bool share_is_for_others(const struct eng_qp *qp)
 
 /* To be called only if requester_is_done() is false. */
 static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst,
-			    const struct eng_tx_ctx *ctx, enum eng_resp_pending owed)
+			    const struct eng_tx_ctx *ctx, enum eng_resp_pending pending)
 {
 	bool is_full = ctx->full && packets_unsent(qp) > SHORT_BURST_PACKETS;
 	enum eng_tx reason;
@@ -205,7 +205,7 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst,
 		if (reason != ENG_TX_IDLE)
 			return reason;
 	}
-	if (ctx->budget_waits && share_is_for_others(qp))
+	if (ctx->budget_waits && budget_is_for_others(qp))
 		return ENG_TX_BUDGET;
 	if (ctx->trigger != ENG_TX_TRIGGER_FINAL && ack_req_in_flight(qp) && can_request(qp) &&
 	    requester_waits_for_cwnd(qp, posts_for_burst(qp)))
@@ -216,8 +216,8 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst,
 		completer_sent(qp, ctx->now);
 	reason = requester_transmit(qp, burst, ctx->now);
 	if (reason == ENG_TX_BURST && burst->kind == ENG_BURST_REQUESTS) {
-		piggyback_ack(qp, burst, owed);
-		note_sent(qp, burst, ctx);
+		piggyback_ack(qp, burst, pending);
+		mark_sent(qp, burst, ctx);
 	}
 	return reason;
 }
@@ -238,7 +238,7 @@ static bool ack_waits_for_recv_post(const struct eng_qp *qp)
 bool tx_sched_recv_post(struct eng_qp *qp)
 {
 	struct tx_sched *tx_sched = &qp->tx_sched;
-	enum eng_resp_pending owed = response_pending(qp);
+	enum eng_resp_pending pending = response_pending(qp);
 
 	/*
 	 * Receives posted before the first message do not show what the application does after one.
@@ -246,8 +246,8 @@ bool tx_sched_recv_post(struct eng_qp *qp)
 	if (qp->resp.wqes_done > 0)
 		tx_sched->since_post = 0;
 	/* rule C10: credits for a peer that may have none are not delayed for a poll. */
-	return owed == ENG_RESP_IMMEDIATE ||
-	       (owed == ENG_RESP_DELAYABLE && tx_sched->ack_due &&
+	return pending == ENG_RESP_IMMEDIATE ||
+	       (pending == ENG_RESP_DELAYABLE && tx_sched->ack_due &&
 		tx_sched->ack_wait == ACK_WAIT_RECEIVE && !ack_waits_for_recv_post(qp));
 }
 
@@ -258,20 +258,20 @@ bool tx_sched_recv_post(struct eng_qp *qp)
  * S7: only briefly, not for an application that never replies, and only one ACK at a time in a
  * stream of messages.
  */
-static bool may_wait_for_answer(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
+static bool may_wait_for_reply(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
 	const struct tx_sched *tx_sched = &qp->tx_sched;
-	bool one_waits = tx_sched->ack_wait != ACK_WAIT_REST &&
-			 tx_sched->ack_due != ctx->now + REPLY_WAIT_NS;
+	bool ack_is_waiting = tx_sched->ack_wait != ACK_WAIT_MESSAGE_END &&
+			      tx_sched->ack_due != ctx->now + REPLY_WAIT_NS;
 
 	/* XRC targets have no requests that an ACK could be sent with. */
 	if (!ctx->watched || qp->type == ENG_XRC_RECV ||
-	    tx_sched->app_never_replies[tx_sched->last_is_silent])
+	    tx_sched->app_never_replies[tx_sched->last_has_no_cqe])
 		return false;
 	/* In the middle of a long message the peer may wait for an ACK to send the rest. */
 	if (qp->resp.previous_opcode >= 0 && tx_sched->unanswered > STREAM_PACKETS)
 		return false;
-	return tx_sched->messages <= (one_waits ? 0 : ACK_DELAY_MAX_MESSAGES);
+	return tx_sched->messages <= (ack_is_waiting ? 0 : ACK_DELAY_MAX_MESSAGES);
 }
 
 static bool ack_may_wait(struct eng_qp *qp, const struct eng_tx_ctx *ctx)
@@ -279,7 +279,7 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 	struct tx_sched *tx_sched = &qp->tx_sched;
 	/* The ACK would report no credits, and soon there may be some (rule C10). */
 	bool for_receive = ack_waits_for_recv_post(qp);
-	bool for_answer = qp->resp.previous_opcode < 0;
+	bool for_reply = qp->resp.previous_opcode < 0;
 
 	if (tx_sched->received_at != ctx->now)
 		tx_sched->messages = 0;
@@ -288,34 +288,34 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 	 * application exit without another call.  The ACK that the peer waits for must be sent
 	 * before.
 	 */
-	if (for_answer && tx_sched->since_post > NO_REPLY_MESSAGES)
+	if (for_reply && tx_sched->since_post > NO_REPLY_MESSAGES)
 		return false;
-	if (tx_sched->sent_at == ctx->now || (!for_receive && !may_wait_for_answer(qp, ctx)))
+	if (tx_sched->sent_at == ctx->now || (!for_receive && !may_wait_for_reply(qp, ctx)))
 		return false;
 	/* The rest of a message arrives soon; then the ACK may wait for the reply. */
-	if (!tx_sched->ack_due || (for_answer && tx_sched->ack_wait == ACK_WAIT_REST)) {
-		tx_sched->ack_due = ctx->now + (for_answer ? REPLY_WAIT_NS : REST_WAIT_NS);
-		tx_sched->ack_wait = for_receive  ? ACK_WAIT_RECEIVE
-				     : for_answer ? ACK_WAIT_ANSWER
-						  : ACK_WAIT_REST;
+	if (!tx_sched->ack_due || (for_reply && tx_sched->ack_wait == ACK_WAIT_MESSAGE_END)) {
+		tx_sched->ack_due = ctx->now + (for_reply ? REPLY_WAIT_NS : MESSAGE_END_WAIT_NS);
+		tx_sched->ack_wait = for_receive ? ACK_WAIT_RECEIVE
+				     : for_reply ? ACK_WAIT_REPLY
+						 : ACK_WAIT_MESSAGE_END;
 	}
 	if (ctx->now < tx_sched->ack_due)
 		return true;
-	if (!for_receive && for_answer)
-		tx_sched->app_never_replies[tx_sched->last_is_silent] = true;
+	if (!for_receive && for_reply)
+		tx_sched->app_never_replies[tx_sched->last_has_no_cqe] = true;
 	return false;
 }
 
 static enum eng_tx responses(struct eng_qp *qp, struct eng_burst *burst,
-			     const struct eng_tx_ctx *ctx, enum eng_resp_pending owed)
+			     const struct eng_tx_ctx *ctx, enum eng_resp_pending pending)
 {
 	enum eng_tx reason;
 
-	if (owed == ENG_RESP_NONE) {
+	if (pending == ENG_RESP_NONE) {
 		qp->tx_sched.unanswered = 0;
 		return ENG_TX_IDLE;
 	}
-	if (owed == ENG_RESP_DELAYABLE && ctx->trigger == ENG_TX_TRIGGER_POLL &&
+	if (pending == ENG_RESP_DELAYABLE && ctx->trigger == ENG_TX_TRIGGER_POLL &&
 	    ack_may_wait(qp, ctx))
 		return ENG_TX_ACK_DELAY;
 	if (ctx->full && qp->resp.resp_res_pending > 0)
@@ -334,11 +334,11 @@ static enum eng_tx responses(struct eng_qp *qp, struct eng_burst *burst,
  * posted later still takes it along, since one call sends both.  An ACK before the reply would end
  * the polling of a peer that then spins on memory with its socket unread (performance.md).
  */
-static bool responses_go_first(const struct tx_sched *tx_sched, enum eng_resp_pending owed,
+static bool responses_go_first(const struct tx_sched *tx_sched, enum eng_resp_pending pending,
 			       const struct eng_tx_ctx *ctx)
 {
-	return tx_sched->responses_first && owed != ENG_RESP_NONE &&
-	       (owed == ENG_RESP_IMMEDIATE || tx_sched->ack_wait == ACK_WAIT_REST ||
+	return tx_sched->responses_first && pending != ENG_RESP_NONE &&
+	       (pending == ENG_RESP_IMMEDIATE || tx_sched->ack_wait == ACK_WAIT_MESSAGE_END ||
 		(ctx->trigger != ENG_TX_TRIGGER_POST && ctx->now >= tx_sched->ack_due));
 }
 
@@ -360,23 +360,23 @@ static enum eng_tx reason_of_both(enum eng_tx requests, enum eng_tx responses)
 /* Transmits for a QP that may have requests to send. */
 static __attribute__((noinline)) enum eng_tx both_sides(struct eng_qp *qp, struct eng_burst *burst,
 							const struct eng_tx_ctx *ctx,
-							enum eng_resp_pending owed)
+							enum eng_resp_pending pending)
 {
-	bool answers_first = responses_go_first(&qp->tx_sched, owed, ctx);
+	bool response_goes_first = responses_go_first(&qp->tx_sched, pending, ctx);
 	enum eng_tx of_requests = ENG_TX_IDLE, of_responses = ENG_TX_IDLE;
 
-	if (answers_first) {
-		of_responses = responses(qp, burst, ctx, owed);
+	if (response_goes_first) {
+		of_responses = responses(qp, burst, ctx, pending);
 		if (is_final(of_responses))
 			return of_responses;
 	}
 	if (ctx->sides & ENG_REQUESTS) {
-		of_requests = requests(qp, burst, ctx, owed);
+		of_requests = requests(qp, burst, ctx, pending);
 		if (is_final(of_requests))
 			return of_requests;
 	}
-	if (!answers_first) {
-		of_responses = responses(qp, burst, ctx, owed);
+	if (!response_goes_first) {
+		of_responses = responses(qp, burst, ctx, pending);
 		if (is_final(of_responses))
 			return of_responses;
 	}
@@ -386,7 +386,7 @@ static __attribute__((noinline)) enum eng_tx both_sides(struct eng_qp *qp, struc
 enum eng_tx tx_sched_transmit(struct eng_qp *qp, struct eng_burst *burst,
 			      const struct eng_tx_ctx *ctx)
 {
-	enum eng_resp_pending owed =
+	enum eng_resp_pending pending =
 		ctx->sides & ENG_RESPONSES ? response_pending(qp) : ENG_RESP_NONE;
 	enum eng_tx reason;
 
@@ -394,9 +394,9 @@ enum eng_tx tx_sched_transmit(struct eng_qp *qp, struct eng_burst *burst,
 		return ecn_transmit(qp, burst);
 	/* Most polls end here: at most an ACK is pending, and it is delayed for a reply. */
 	if (requester_is_done(qp)) {
-		reason = responses(qp, burst, ctx, owed);
+		reason = responses(qp, burst, ctx, pending);
 	} else {
-		reason = both_sides(qp, burst, ctx, owed);
+		reason = both_sides(qp, burst, ctx, pending);
 		budget_publish(qp);
 	}
 	if (reason == ENG_TX_BURST)

@@ -52,7 +52,7 @@ static void complete(void *owner, const struct eng_wc *wc)
 		uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
 }
 
-static enum eng_rq_result take_receive(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
+static enum eng_rq_result get_recv_wqe(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
 				       struct eng_sge *sge)
 {
 	struct uroce_qp *qp = owner;
@@ -106,7 +106,7 @@ const struct eng_ops uroce_engine_ops = {
 	.map_remote = map_remote,
 	.complete = complete,
 	.event = event,
-	.take_receive = take_receive,
+	.get_recv_wqe = get_recv_wqe,
 	.ooo_alloc = ooo_alloc,
 	.ooo_free = ooo_free,
 	.invalidate = uroce_mw_invalidate,

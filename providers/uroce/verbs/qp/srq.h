@@ -43,7 +43,7 @@ static inline bool uroce_srq_is_xrc(const struct uroce_srq *srq)
 	return srq->base.srq_type == IBV_SRQT_XRC;
 }
 
-/* Implements eng_ops.take_receive: ENG_RQ_OK or ENG_RQ_EMPTY.  sge has room for srq->max_sge. */
+/* Implements eng_ops.get_recv_wqe: ENG_RQ_OK or ENG_RQ_EMPTY.  sge has room for srq->max_sge. */
 enum eng_rq_result uroce_srq_take_receive(struct uroce_srq *srq, struct eng_recv_desc *wqe,
 					  struct eng_sge *sge);
 
