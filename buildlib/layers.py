@@ -159,7 +159,8 @@ CALLS_UPWARDS = {
 # Files that still call each other in a circle, by layer.
 CYCLES_LEFT = {
     "cm": {"cm", "fsm", "receive", "sidr"},
-    "ucm": set("channel cmd_bind cmd_connect cmd_id cmd_option cmd_qp cmd_query cmd_resolve command "
+    "ucm": set("channel cmd_bind cmd_connect cmd_id cmd_option cmd_qp cmd_query cmd_resolve "
+               "command "
                "connect_retry connection event id listen_addrs multicast orphan resolve_neigh "
                "ucm_core".split()),
     "verbs": set("ah context context_close cq cq_ex cq_moderation deferred_qp_work device dm "
