@@ -164,8 +164,13 @@ void counters_each(void (*visit)(void *arg, const char *group, const char *name)
 {
 	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
 		visit(arg, "counters", port_counters[i].name);
-	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
+	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++) {
+		const char *old_name = snapshot_old_counter_name(hw_counter_names[i]);
+
 		visit(arg, "hw_counters", hw_counter_names[i]);
+		if (old_name)
+			visit(arg, "hw_counters", old_name);
+	}
 }
 
 static void write_counters(struct tree *tree, const struct total *total)
@@ -176,9 +181,15 @@ static void write_counters(struct tree *tree, const struct total *total)
 					   total->value[port_counters[i].counter] /
 						   port_counters[i].unit);
 	}
-	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
+	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++) {
+		const char *old_name = snapshot_old_counter_name(hw_counter_names[i]);
+
 		tree_write_counter(tree, total->device, "hw_counters", hw_counter_names[i],
 				   total->value[i]);
+		if (old_name)
+			tree_write_counter(tree, total->device, "hw_counters", old_name,
+					   total->value[i]);
+	}
 }
 
 void counters_update(struct tree *tree)

@@ -246,10 +246,10 @@ static void deliver(struct sim_end *end, const struct net_packet *from, struct w
 	packet.network_header = network_header(from);
 	oracle_arrival(end, &packet, from);
 	if (mutant_arrival(end, &packet)) {
-		uint64_t kept = counted(end, ENG_COUNT_EARLY_KEPT);
+		uint64_t kept = counted(end, ENG_COUNT_OOO_BUFFERED);
 
 		eng_receive(end->qp, &packet, end->world->now);
-		if (counted(end, ENG_COUNT_EARLY_KEPT) > kept)
+		if (counted(end, ENG_COUNT_OOO_BUFFERED) > kept)
 			oracle_kept(end, &packet);
 		oracle_kept_over(end);
 	}
@@ -337,15 +337,15 @@ static void expire(struct sim_end *end)
 {
 	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
 	uint64_t probes = counted(end, ENG_COUNT_TAIL_LOSS_PROBES);
-	uint64_t solicitations = counted(end, ENG_COUNT_SOLICITATIONS);
-	uint64_t repairs = counted(end, ENG_COUNT_REPAIRS);
+	uint64_t solicitations = counted(end, ENG_COUNT_ACK_PROBES);
+	uint64_t repairs = counted(end, ENG_COUNT_FAST_RETRANSMITS);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
 	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
 	if (counted(end, ENG_COUNT_TAIL_LOSS_PROBES) > probes)
-		oracle_tlp(end, counted(end, ENG_COUNT_REPAIRS) > repairs);
-	if (counted(end, ENG_COUNT_SOLICITATIONS) > solicitations)
+		oracle_tlp(end, counted(end, ENG_COUNT_FAST_RETRANSMITS) > repairs);
+	if (counted(end, ENG_COUNT_ACK_PROBES) > solicitations)
 		oracle_solicitation(end);
 	if (end->world->plan.flows)
 		oracle_cwnd(end);

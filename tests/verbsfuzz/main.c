@@ -50,7 +50,7 @@ static void set_environment(uint64_t seed, bool verbose)
 	if (random_chance(&random, 300))
 		setenv("UROCE_FAULT", fault, 1);
 	setenv("UROCE_CREDITS", random_chance(&random, 200) ? "off" : "on", 1);
-	setenv("UROCE_EARLY", random_chance(&random, 200) ? "off" : "on", 1);
+	setenv("UROCE_OOO", random_chance(&random, 200) ? "off" : "on", 1);
 	setenv("UROCE_LOG", verbose ? "error" : "off", 1);
 }
 

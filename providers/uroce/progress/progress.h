@@ -273,11 +273,11 @@ void progress_for_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void
 	X(MAD_RECEIVED, "mad_rcvd")             \
 	X(MAD_NO_OWNER, "mad_no_owner")         \
 	X(MAD_OVERFLOW, "mad_overflow")         \
-	X(MAD_UNHEARD, "mad_unheard")           \
+	X(MAD_NO_LISTENER, "mad_no_listener")   \
 	X(MAD_MALFORMED, "mad_malformed")       \
 	X(MAD_WRONG_QKEY, "mad_bad_qkey")       \
 	X(CREDITS_MISSED, "credits_missed")     \
-	X(THREAD_CYCLES, "helper_turns")        \
+	X(THREAD_CYCLES, "thread_cycles")       \
 	X(POLL_CYCLES, "poll_cycles")
 
 enum progress_counter {

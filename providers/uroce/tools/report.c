@@ -259,10 +259,15 @@ static void json_counters(FILE *out, const char *names, const uint64_t *values, 
 {
 	fputs("\"counters\":{", out);
 	for (uint32_t i = 0; i < count; i++) {
+		const char *name = names + (size_t)i * UROCE_ABI_NAME_BYTES;
+		const char *old_name = snapshot_old_counter_name(name);
+
 		if (i > 0)
 			fputc(',', out);
-		json_string(out, names + (size_t)i * UROCE_ABI_NAME_BYTES, UROCE_ABI_NAME_BYTES);
+		json_string(out, name, UROCE_ABI_NAME_BYTES);
 		fprintf(out, ":%llu", (unsigned long long)values[i]);
+		if (old_name)
+			fprintf(out, ",\"%s\":%llu", old_name, (unsigned long long)values[i]);
 	}
 	fputc('}', out);
 }

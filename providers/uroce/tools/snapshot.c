@@ -216,3 +216,24 @@ const uint64_t *snapshot_worker_counters(const struct snapshot *snapshot,
 		*count = snapshot->port_count;
 	return (const uint64_t *)(worker + 1);
 }
+
+const char *snapshot_old_counter_name(const char *name)
+{
+	static const char *const renamed[][2] = {
+		{ "ack_probes", "ack_solicitations" },
+		{ "ooo_pkts_buffered", "early_pkts_kept" },
+		{ "ooo_pkts_executed", "early_pkts_used" },
+		{ "fast_retransmits", "repairs" },
+		{ "acks_past_hole", "ack_jumps" },
+		{ "ooo_read_resps", "read_resps_placed" },
+		{ "mad_no_listener", "mad_unheard" },
+		{ "thread_cycles", "helper_turns" },
+		{ "poll_cycles", "poll_turns" },
+	};
+
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+		if (!strncmp(name, renamed[i][0], UROCE_ABI_NAME_BYTES))
+			return renamed[i][1];
+	}
+	return NULL;
+}

@@ -50,5 +50,10 @@ const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
 const uint64_t *snapshot_worker_counters(const struct snapshot *snapshot,
 					 const struct uroce_abi_stat_worker *worker,
 					 uint32_t *count);
+/*
+ * Returns the name that a counter had before November 2026, or NULL.  Scripts that read the old
+ * names work for one more release.
+ */
+const char *snapshot_old_counter_name(const char *name);
 
 #endif

@@ -117,6 +117,9 @@ bool uroce_settings_loopback_enabled(void)
 	return !loopback || strcmp(loopback, "off") != 0;
 }
 
+/* The name of UROCE_OOO before November 2026, read for one more release. */
+#define OLD_UROCE_OOO "UROCE_EARLY"
+
 int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT])
 {
 	const char *credits = getenv("UROCE_CREDITS");
@@ -124,7 +127,7 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	const char *memory = getenv("UROCE_SHM");
 	const char *log = getenv("UROCE_LOG");
 	const char *loopback = getenv("UROCE_LOOPBACK");
-	const char *ooo = getenv("UROCE_EARLY");
+	const char *ooo = getenv("UROCE_OOO") ? "UROCE_OOO" : OLD_UROCE_OOO;
 	bool credits_shown = true, ooo_buffered = true, loopback_shown;
 	uint8_t loopback_gid[16];
 	enum uroce_log level;
@@ -160,8 +163,9 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	}
 	if (read_traffic_class(&read, error) || read_workers(&read, error))
 		return -EINVAL;
-	if (ooo && !parse_switch(ooo, &ooo_buffered)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_EARLY=%.60s: must be on or off", ooo);
+	if (getenv(ooo) && !parse_switch(getenv(ooo), &ooo_buffered)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "%s=%.60s: must be on or off", ooo,
+			 getenv(ooo));
 		return -EINVAL;
 	}
 	read.ooo_dropped = !ooo_buffered;

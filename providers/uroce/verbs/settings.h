@@ -17,7 +17,7 @@ struct uroce_settings {
 	uint32_t receive_buffer; /* UROCE_RECEIVE_BUFFER: bytes */
 	bool shared_memory;	 /* UROCE_SHM=on */
 	uint8_t traffic_class;	 /* UROCE_TOS: default for QPs and AHs without one; 0 if not set */
-	bool ooo_dropped;	 /* UROCE_EARLY=off */
+	bool ooo_dropped;	 /* UROCE_OOO=off */
 	/* UROCE_WORKERS: maximum number of workers; 0: the number of processors. */
 	uint32_t workers;
 	bool worker_for_each_cq; /* UROCE_WORKERS=cq: a worker per CQ, not per thread */

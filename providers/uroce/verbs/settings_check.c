@@ -17,8 +17,9 @@ enum {
 };
 
 static const char *const settings[] = {
-	"UROCE_FAULT",	 "UROCE_CREDITS",  "UROCE_SHM", "UROCE_RECEIVE_BUFFER", "UROCE_LOG",
-	"UROCE_CAPTURE", "UROCE_LOOPBACK", "UROCE_TOS", "UROCE_EARLY",		"UROCE_WORKERS",
+	"UROCE_FAULT", "UROCE_CREDITS", "UROCE_SHM",	  "UROCE_RECEIVE_BUFFER",
+	"UROCE_LOG",   "UROCE_CAPTURE", "UROCE_LOOPBACK", "UROCE_TOS",
+	"UROCE_OOO",   "UROCE_WORKERS",
 };
 
 static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c)

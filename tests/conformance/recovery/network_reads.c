@@ -90,7 +90,7 @@ static void test_late_response(void **state)
 	respond(dut, WIRE_READ_RESPONSE_FIRST, SILENCE / 8);
 	respond(dut, WIRE_READ_RESPONSE_LAST, SILENCE / 8);
 	assert_int_equal(eng_in_flight(dut->qp), 0);
-	assert_int_equal(dut_info(dut).counters[ENG_COUNT_REPAIRS], 0);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_FAST_RETRANSMITS], 0);
 }
 
 /*

@@ -51,7 +51,7 @@ static struct dut *start(void)
 	dut_nak(dut, first, NAK_SEQUENCE, 1);
 	dut_pull(dut);
 	acknowledge(dut, 3);
-	assert_int_equal(dut_info(dut).counters[ENG_COUNT_JUMPS], 1);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_ACKS_PAST_HOLE], 1);
 	for (unsigned int i = 0; i < 2; i++) {
 		post(dut, 1);
 		acknowledge(dut, 1);

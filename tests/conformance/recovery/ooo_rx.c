@@ -318,7 +318,7 @@ static void test_one_repair_for_a_gap(void **state)
 	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
 	expect_silence(dut);
 	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(5), 4);
-	assert_int_equal(dut_info(dut).counters[ENG_COUNT_JUMPS], 1);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_ACKS_PAST_HOLE], 1);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
 	expect_silence(dut);
 	dut_ack(dut, DUT_SQ_PSN + 7, ACK_CODE(5), 8);

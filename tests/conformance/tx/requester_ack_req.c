@@ -63,7 +63,7 @@ static void expect_solicitation(struct dut *dut, uint32_t psn)
 
 static uint64_t solicitations(struct dut *dut)
 {
-	return dut_info(dut).counters[ENG_COUNT_SOLICITATIONS];
+	return dut_info(dut).counters[ENG_COUNT_ACK_PROBES];
 }
 
 /* Silence: a solicitation, and no retry.  The ACK is for all that has been sent. */

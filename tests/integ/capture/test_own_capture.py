@@ -204,7 +204,7 @@ REASONS = {
     "unknown_qp": "refused: unknown queue pair",
     "bad_pkey": "refused: wrong P_Key",
     "malformed_pkts": "refused: malformed",
-    "mad_unheard": "refused: no program here uses the connection manager",
+    "mad_no_listener": "refused: no program here uses the connection manager",
     "forwarded": "forwarded: for a queue pair of another process of this host",
 }
 

@@ -289,6 +289,7 @@ def reread(file):
 names = ("hw_counters/rcvd_pkts", "counters/port_rcv_packets", "counters/port_xmit_data")
 with open(base + names[0]) as file:
     assert not any(map(read, names)) and read("hw_counters/retry_exceeded_err") == 0
+    assert read("hw_counters/fast_retransmits") == read("hw_counters/repairs") == 0
     print("ready", flush=True)
     until = time.monotonic() + 20
     while not (all(map(read, names)) and reread(file) == read(names[0])):

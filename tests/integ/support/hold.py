@@ -10,7 +10,7 @@ import harness
 SETTLED = 5
 
 REFUSED = ("icrc_err", "malformed_pkts", "unknown_qp", "wrong_source", "bad_pkey", "rx_overflow",
-           "mad_unheard", "mad_malformed", "mad_bad_qkey")
+           "mad_no_listener", "mad_malformed", "mad_bad_qkey")
 
 
 def all_arrived(shown):

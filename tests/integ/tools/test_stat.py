@@ -50,6 +50,7 @@ def test_json(loopback):
     sender = shown[first.pid]["qps"][0]
     assert sender["ssn"] == 5 and sender["sq_used"] == 1
     assert sender["counters"]["rdma_sends"] == 5
+    assert sender["counters"]["ack_probes"] == sender["counters"]["ack_solicitations"]
     receiver = shown[second.pid]["qps"][0]
     assert receiver["msn"] == 4 and receiver["counters"]["rdma_recvs"] == 1
     assert receiver["credits_now"] == 0

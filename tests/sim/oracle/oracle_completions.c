@@ -461,7 +461,7 @@ static void check_counters(struct sim_end *end)
 		wrong = "timeouts";
 	else if (view.counters[ENG_COUNT_TAIL_LOSS_PROBES] != oracle->asking.probes)
 		wrong = "probes";
-	else if (view.counters[ENG_COUNT_SOLICITATIONS] != oracle->asking.solicitations)
+	else if (view.counters[ENG_COUNT_ACK_PROBES] != oracle->asking.solicitations)
 		wrong = "ACK solicitations";
 	else if (view.counters[ENG_COUNT_RECEIVES] != oracle->receives_completed)
 		wrong = "receives";

@@ -273,7 +273,7 @@ static void an_armed_poll_awaits_answers(void **state)
 	assert_true(waited);
 }
 
-static uint64_t poll_turns_of(struct progress *worker)
+static uint64_t poll_cycles_of(struct progress *worker)
 {
 	uint64_t counters[PROGRESS_COUNTER_COUNT];
 
@@ -294,20 +294,20 @@ static void a_poll_serves_all_workers_of_the_cq(void **state)
 	assert_ptr_not_equal(instance, other);
 	cq->workers.own = instance;
 	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
-	assert_int_equal(poll_turns_of(instance), 1);
-	assert_int_equal(poll_turns_of(other), 0);
+	assert_int_equal(poll_cycles_of(instance), 1);
+	assert_int_equal(poll_cycles_of(other), 0);
 	uroce_cq_attach(cq, other);
 	uroce_cq_attach(cq, other);
 	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
-	assert_int_equal(poll_turns_of(instance), 2);
-	assert_int_equal(poll_turns_of(other), 1);
+	assert_int_equal(poll_cycles_of(instance), 2);
+	assert_int_equal(poll_cycles_of(other), 1);
 	uroce_cq_detach(cq, other);
 	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
-	assert_int_equal(poll_turns_of(other), 2);
+	assert_int_equal(poll_cycles_of(other), 2);
 	uroce_cq_detach(cq, other);
 	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
-	assert_int_equal(poll_turns_of(instance), 4);
-	assert_int_equal(poll_turns_of(other), 2);
+	assert_int_equal(poll_cycles_of(instance), 4);
+	assert_int_equal(poll_cycles_of(other), 2);
 	progress_put(instance);
 	cq->workers.own = &progress;
 }

@@ -134,16 +134,16 @@ const char *eng_event_name(enum eng_event event);
 	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd") \
 	X(CREDIT_WAITS, "credit_waits")                       \
 	X(TAIL_LOSS_PROBES, "tail_loss_probes")               \
-	X(SOLICITATIONS, "ack_solicitations")                 \
+	X(ACK_PROBES, "ack_probes")                           \
 	X(ECN_MARKED, "np_ecn_marked_roce_packets")           \
 	X(CNP_SENT, "np_cnp_sent")                            \
 	X(CNP_HANDLED, "rp_cnp_handled")                      \
 	X(CNP_IGNORED, "rp_cnp_ignored")                      \
-	X(EARLY_KEPT, "early_pkts_kept")                      \
-	X(EARLY_USED, "early_pkts_used")                      \
-	X(REPAIRS, "repairs")                                 \
-	X(JUMPS, "ack_jumps")                                 \
-	X(READS_PLACED, "read_resps_placed")
+	X(OOO_BUFFERED, "ooo_pkts_buffered")                  \
+	X(OOO_EXECUTED, "ooo_pkts_executed")                  \
+	X(FAST_RETRANSMITS, "fast_retransmits")               \
+	X(ACKS_PAST_HOLE, "acks_past_hole")                   \
+	X(OOO_READ_RESPS, "ooo_read_resps")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,

@@ -131,7 +131,7 @@ void ack_probe_begin(struct eng_qp *qp, uint64_t now)
 	loss_act(qp, LOSS_ACTION_ACK_PROBE, now);
 	qp->req.loss.ack_probe_at = now;
 	count_ack_repeat(qp);
-	count(qp, ENG_COUNT_SOLICITATIONS);
+	count(qp, ENG_COUNT_ACK_PROBES);
 }
 
 void ack_probe_transmit(struct eng_qp *qp, struct eng_burst *burst)

@@ -149,7 +149,7 @@ static void request_parts(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_
 	read_retry->behind_psn = qp->req.next_psn;
 	read_retry->requested_at = now;
 	loss_act(qp, LOSS_ACTION_READ_RETRY, now);
-	count(qp, ENG_COUNT_REPAIRS);
+	count(qp, ENG_COUNT_FAST_RETRANSMITS);
 }
 
 /* Returns true if responses to later requests have arrived, but not a part requested earlier. */
@@ -202,7 +202,7 @@ bool read_retry_place(struct eng_qp *qp, const struct wire_packet *packet, uint6
 		read_retry->count++;
 		req->last_progress = now;
 		loss_reported(qp, now);
-		count(qp, ENG_COUNT_READS_PLACED);
+		count(qp, ENG_COUNT_OOO_READ_RESPS);
 	} else {
 		count(qp, ENG_COUNT_DROPPED);
 	}

@@ -112,7 +112,7 @@ static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
 	qp->req.repeated_psn = qp->req.end_psn;
 	loss_enter(qp, LOSS_RECOVERY);
 	loss_act(qp, LOSS_ACTION_RETRANSMIT, now);
-	count(qp, ENG_COUNT_REPAIRS);
+	count(qp, ENG_COUNT_FAST_RETRANSMITS);
 }
 
 bool retransmit_on_nak(struct eng_qp *qp, uint64_t now)
@@ -220,7 +220,7 @@ void retransmit_progress(struct eng_qp *qp)
 	}
 	if (beyond == 0)
 		return;
-	count(qp, ENG_COUNT_JUMPS);
+	count(qp, ENG_COUNT_ACKS_PAST_HOLE);
 	retransmit->peer = PEER_KEEPS;
 	retransmit->psn = qp->req.unacked_psn;
 	retransmit->packets = 0;

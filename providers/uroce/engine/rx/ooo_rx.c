@@ -53,7 +53,7 @@ void ooo_insert(struct eng_qp *qp, const struct wire_packet *packet)
 	if (!kept->next)
 		ooo->last = kept;
 	ooo->count++;
-	count(qp, ENG_COUNT_EARLY_KEPT);
+	count(qp, ENG_COUNT_OOO_BUFFERED);
 }
 
 void ooo_pop(struct eng_qp *qp)

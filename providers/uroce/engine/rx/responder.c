@@ -485,7 +485,7 @@ static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, 
 	while (packet && error == REQUEST_RIGHT) {
 		psn = packet->psn;
 		error = execute_in_order(qp, packet);
-		count(qp, ENG_COUNT_EARLY_USED);
+		count(qp, ENG_COUNT_OOO_EXECUTED);
 		ooo_pop(qp);
 		if (error == REQUEST_RIGHT)
 			packet = ooo_peek(qp);

@@ -274,7 +274,7 @@ static void rx_gsi(struct rx_ctx *rx, const struct wire_packet *packet, const ui
 		 */
 		link_forward(rx->batch, bytes, length);
 	} else if (!progress->gsi || rx->batch->reason < LINK_MAD_OWN) {
-		drop_packet(rx, PROGRESS_COUNT_MAD_UNHEARD, bytes, length);
+		drop_packet(rx, PROGRESS_COUNT_MAD_NO_LISTENER, bytes, length);
 	} else if (!has_valid_pkey(packet)) {
 		drop_packet(rx, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
 	} else if (fault != GSI_OK) {
