@@ -28,9 +28,9 @@ struct options {
 };
 
 /*
- * Settings are read when the first device is opened, so a seed has them from its beginning.
- * Packets are not damaged: over IPv4 one damaged packet in 65536 passes the ICRC check
- * (Documentation/decisions/icrc.md), which the model of the clean pair cannot tell from a fault.
+ * Settings are read when the first device is opened, so a seed sets them at its start. Packets are
+ * not damaged: over IPv4 one damaged packet in 65536 passes the ICRC check
+ * (Documentation/decisions/icrc.md), which the model of the clean pair would take for a fault.
  */
 static void set_environment(uint64_t seed, bool verbose)
 {

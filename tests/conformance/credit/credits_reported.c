@@ -131,7 +131,7 @@ static void test_no_receive_is_rnr(void **state)
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	expect_pattern(dut->remote, 8, 0);
 
-	/* Of a long WRITE with immediate only the last packet needs the WQE. */
+	/* A long WRITE with immediate needs the WQE for its last packet only. */
 	struct wire_packet first = dut_request(dut, WIRE_WRITE_FIRST, DUT_RQ_PSN + 1, DUT_MTU);
 	first.dma_length = DUT_MTU + 8;
 	dut_give(dut, &first);

@@ -359,7 +359,7 @@ static void test_depth_grows(void **state)
 		assert_int_equal(
 			expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + i)->original, i);
 	}
-	/* As many as there is room for, all at once; one more is refused. */
+	/* The queue accepts READs until it is full; one more is refused. */
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
 	burst = dut_empty_burst(dut, ENG_MAX_RD_ATOMIC);

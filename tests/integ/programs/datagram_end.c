@@ -125,7 +125,7 @@ static int send_datagrams(struct ibv_ah_attr *attr, char *qpns, int count)
 	return error;
 }
 
-static void receive(int patience_ms)
+static void receive(int timeout_ms)
 {
 	struct timespec begin, now;
 	struct ibv_wc wc;
@@ -137,7 +137,7 @@ static void receive(int patience_ms)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (!got &&
 		 (now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
-			 patience_ms);
+			 timeout_ms);
 	need(got >= 0, "ibv_poll_cq");
 	if (!got) {
 		puts("none");

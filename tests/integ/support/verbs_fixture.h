@@ -182,8 +182,8 @@ static inline int fixture_post_datagram(struct verbs_fixture *fixture, struct ib
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-/* Returns the next completion; patience 0: returns false if there is none now. */
-static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int patience_ms)
+/* Returns the next completion; timeout_ms 0: returns false if there is none now. */
+static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int timeout_ms)
 {
 	struct timespec begin, now;
 	int got;
@@ -195,7 +195,7 @@ static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int patien
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (!got &&
 		 (now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
-			 patience_ms);
+			 timeout_ms);
 	return got == 1;
 }
 

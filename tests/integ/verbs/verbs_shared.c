@@ -207,11 +207,11 @@ static void many_threads(void **state)
 }
 
 /* The next event; false when none comes. */
-static bool next_async(struct ibv_async_event *event, int patience_ms)
+static bool next_async(struct ibv_async_event *event, int timeout_ms)
 {
 	struct pollfd fd = { .fd = the_context()->async_fd, .events = POLLIN };
 
-	if (poll(&fd, 1, patience_ms) != 1)
+	if (poll(&fd, 1, timeout_ms) != 1)
 		return false;
 	assert_int_equal(ibv_get_async_event(the_context(), event), 0);
 	ibv_ack_async_event(event);

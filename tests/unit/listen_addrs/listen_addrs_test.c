@@ -362,8 +362,10 @@ static uint32_t listen_at_any(int fd, uint16_t port, int wanted)
 	return id;
 }
 
-/* One of several: the others are heard, also those that come; it is tried again, and so is one of
- * these. */
+/*
+ * One of several addresses cannot be opened: the others are, also a later one.  The failed ones are
+ * tried again.
+ */
 static void test_refused(void **state)
 {
 	int fd = open_channel();

@@ -87,7 +87,7 @@ static void test_copies_by_way(void **state)
 
 	(void)state;
 	marked(items, 8, "00101000");
-	/* Of copied responses the received one is kept, and lost ones are kept, too. */
+	/* The received one of two copies of a response is kept; of lost ones both are kept. */
 	for (size_t i = 0; i < 8; i++) {
 		items[i].flags &= (uint16_t)~TRACE_DUPLICATE;
 		items[i].opcode = WIRE_ACKNOWLEDGE;
