@@ -74,15 +74,15 @@ long_forms() {
 	return "$code"
 }
 
-# All are judged, whatever the first one says.
+# Runs all parts, also after one has failed.
 nightly() {
-	local code=0
+	local code=0 nested_build=$root/buildlib/cmake/nested-build
 
 	long_forms || code=1
-	"$root/buildlib/nested-build" "$root/build-nightly" nightly -DUROCE_NIGHTLY=ON || code=1
-	"$root/buildlib/nested-build" "$root/build-nightly-asan" nightly -DUROCE_NIGHTLY=ON \
+	"$nested_build" "$root/build-nightly" nightly -DUROCE_NIGHTLY=ON || code=1
+	"$nested_build" "$root/build-nightly-asan" nightly -DUROCE_NIGHTLY=ON \
 		-DUROCE_SANITIZE=address,undefined || code=1
-	"$root/buildlib/nested-build" "$root/build-nightly-fuzz" fuzz -DUROCE_FUZZ=ON \
+	"$nested_build" "$root/build-nightly-fuzz" fuzz -DUROCE_FUZZ=ON \
 		-DCMAKE_C_COMPILER=clang -DUROCE_FUZZ_SECONDS=600 || code=1
 	return "$code"
 }
@@ -110,7 +110,7 @@ bench)
 	bench "$@"
 	;;
 package)
-	"$root/buildlib/setup" packages.debian packages.packaging
+	"$root/buildlib/setup" debian packaging
 	"$root/buildlib/package" "$build/packages" "$@"
 	;;
 nightly)

@@ -131,7 +131,7 @@ def test_packages_are_built_with_what_the_build_is():
     needed = re.search(r"^Build-Depends:(.*?)\n\n", source("debian/control"),
                        re.MULTILINE | re.DOTALL)[1]
     names = {name.split()[0] for name in needed.split(",")} - {"debhelper-compat"}
-    assert names <= set(re.findall(r"^[\w.-]+", source("buildlib/packages.debian"), re.MULTILINE))
+    assert names <= set(re.findall(r"^[\w.-]+", source("buildlib/packages/debian"), re.MULTILINE))
 
 
 def test_32_bits_are_refused_with_the_reason(tmp_path):

@@ -21,7 +21,7 @@
  * part whose data the child continues to use, or whose descriptors it must find; the other locks
  * are initialised again in the child.
  *
- * The rows are in the order of locks (Documentation/locks.md), outermost first.  A lock that is held while
+ * The rows are in the order of locks (Documentation/locks.md), outermost first.  A lock held while
  * waiting for a callback of the progress thread is outer to the locks that the callback takes; so
  * interface notification comes first.
  */

@@ -47,7 +47,7 @@ endfunction()
 # uroce_group(GROUP COMMAND)
 #
 # Building the target GROUP makes the programs that the command of a test names, and the drop-in
-# folder if it loads that: buildlib/nested-build makes nothing else.
+# folder if it loads that: buildlib/cmake/nested-build makes nothing else.
 function(uroce_group group command)
 	if(NOT TARGET ${group})
 		add_custom_target(${group})

@@ -30,11 +30,11 @@ set(slower -DUROCE_SLOWER=4)
 # Folders beside this one: build-asan, build-tsan and build-fuzz for build.
 set(nested "${CMAKE_BINARY_DIR}")
 uroce_test_command(asan LABEL sanitize TIMEOUT 1200 SERIAL
-		   COMMAND bash "${buildlib}/nested-build" "${nested}-asan"
+		   COMMAND bash "${buildlib}/cmake/nested-build" "${nested}-asan"
 		   unit,golden,sim,conformance,verbs -DUROCE_SANITIZE=address,undefined
 		   ${slower} -DUROCE_WERROR=${UROCE_WERROR})
 uroce_test_command(tsan LABEL sanitize TIMEOUT 1200 SERIAL
-		   COMMAND bash "${buildlib}/nested-build" "${nested}-tsan"
+		   COMMAND bash "${buildlib}/cmake/nested-build" "${nested}-tsan"
 		   unit,verbs -DUROCE_SANITIZE=thread ${slower}
 		   -DUROCE_WERROR=${UROCE_WERROR})
 # Uses the build of asan, hence DEPENDS.
@@ -42,6 +42,6 @@ uroce_test_command(asan_pingpong LABEL sanitize TIMEOUT 120
 		   COMMAND bash "${buildlib}/sanitized-pingpong" "${nested}-asan" libasan.so)
 set_tests_properties(sanitize.asan_pingpong PROPERTIES DEPENDS sanitize.asan)
 uroce_test_command(fuzz LABEL fuzz TIMEOUT 1200 SERIAL
-		   COMMAND bash "${buildlib}/nested-build" "${nested}-fuzz"
+		   COMMAND bash "${buildlib}/cmake/nested-build" "${nested}-fuzz"
 		   fuzz -DUROCE_FUZZ=ON -DCMAKE_C_COMPILER=clang
 		   -DUROCE_WERROR=${UROCE_WERROR})
