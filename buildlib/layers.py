@@ -194,8 +194,8 @@ def picture():
         yield f"{level(name)}  {name:9} {arrows:21} {about}"
     yield "```"
     yield ""
-    yield ("| layer | its groups of files, the highest first: nothing includes upwards, or calls "
-           "upwards but for those of `CALLS_UPWARDS` in `buildlib/layers.py` |")
+    yield ("| layer | its groups of files, highest first (files: `buildlib/layers.py`): none "
+           "includes one above it; calls upwards are only those in `CALLS_UPWARDS` |")
     yield "| --- | --- |"
     for name in names:
         groups = " &rarr; ".join(g.about for g in reversed(LAYERS[name].groups))

@@ -35,8 +35,8 @@ void steer_clear(struct steer_table *table, uint16_t gsi, uint16_t sink);
 
 /*
  * Writes the program to code.  Returns the number of instructions, or 0 if they would exceed
- * BPF_MAXINSNS.  Slots whose order is that of their indexes take almost no instructions; 2,000
- * slots in any order fit.
+ * BPF_MAXINSNS.  A run of slots with consecutive indexes takes one or two instructions; 2,000 slots
+ * in any order fit.
  */
 unsigned int steer_build(const struct steer_table *table, struct sock_filter code[BPF_MAXINSNS]);
 

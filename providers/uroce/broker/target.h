@@ -20,7 +20,7 @@ enum target_kind {
 	/* A REQ: the client that received the same REQ before, or else the listener. */
 	TARGET_REQUEST,
 	TARGET_SERVICE, /* a SIDR_REQ: the client that listens at service_id */
-	/* A REJ without receiver's id: the client that received the REQ, or else all. */
+	/* A REJ without Remote Communication ID: the client that received the REQ, or else all. */
 	TARGET_REJECTED_REQUEST,
 	TARGET_UNKNOWN, /* the MAD does not identify a client */
 };
@@ -42,9 +42,9 @@ struct target {
 
 struct target target_from_mad(const uint8_t mad[MAD_BYTES]);
 /*
- * Returns the address that a request received at gid is for.  All of 127.0.0.0/8 is one host and a
- * device usually has a GID for one of these addresses only, so the address that the request names
- * takes precedence if both are loopback addresses.
+ * Returns the destination address of a request that was received at gid.  All of 127.0.0.0/8 is one
+ * host and a device usually has a GID for one of these addresses only, so the address in the
+ * request takes precedence if both are loopback addresses.
  */
 const uint8_t *target_effective_address(const struct target *target, const uint8_t gid[16]);
 

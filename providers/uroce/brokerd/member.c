@@ -290,7 +290,10 @@ int member_look_up(struct brokerd *brokerd, struct address *address, const struc
 
 	if (member && member->state != MEMBER_UNUSED)
 		return member->fd < 0 ? -ENOENT : member->fd;
-	/* A returning client has its member and is about to claim it. */
+	/*
+	 * A client of an earlier broker still has its socket and will report it; an unsteered
+	 * address has no members to give.
+	 */
 	if (client->returned || address->state == ADDRESS_UNSTEERED)
 		return -ENOENT;
 	error = give_member(brokerd, address, client->slot);

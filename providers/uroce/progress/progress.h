@@ -9,7 +9,7 @@
  * datagram, a deadline or a call wakes it.  After a datagram it spins for about 50 us, yielding the
  * CPU in between; an idle process uses no CPU.
  *
- * Lock order: cycle_lock -> progress_qp.lock -> hooks->enter (memory region table, read side) ->
+ * Lock order: cycle_lock -> progress_qp.lock -> hooks->enter (memory key table, read side) ->
  * locks that the functions in eng_ops take (SRQ, CQ).  One thread at a time runs a cycle: pollers
  * try cycle_lock and continue without it if another thread holds it.  Sets of QPs (number table,
  * deadlines) change under small locks that are inside all of these; the list of scheduled QPs needs

@@ -53,8 +53,8 @@ enum wire_icrc_verdict {
 };
 
 /*
- * Checks the ICRC of a received packet of length bytes (ICRC included).  *ip_id is the expected
- * IPv4 identification.  If the ICRC is right for another one, stores that there.
+ * ICRC check of a received packet of length bytes (ICRC included).  *ip_id is the expected IPv4
+ * identification.  If the ICRC is right for another one, stores that there.
  */
 enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *ip_id,
 				       const uint8_t *packet, size_t length);

@@ -10,7 +10,7 @@
 #include "opcode_table.h"
 #include "packet.h"
 
-/* BTH byte 1, other fields than in packet.h. */
+/* Fields of the BTH that only this file uses: bits of byte 1, and the congestion bits of byte 4. */
 #define BTH_PAD_MASK 0x03
 #define BTH_TVER_MASK 0x0f
 #define BTH_CONGESTION (WIRE_FECN | WIRE_BECN)

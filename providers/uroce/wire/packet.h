@@ -25,7 +25,10 @@
 #define WIRE_DEFAULT_PKEY 0xffff
 #define WIRE_24BIT_MASK 0xffffffu
 #define WIRE_MULTICAST_QPN 0xffffffu
-/* Flags in BTH byte 1, in bytes 8..11 as one integer, and in bytes 4..7 as one integer. */
+/*
+ * Fields of the BTH: the first three in byte 1, ACKREQ in bytes 8..11 and BECN in bytes 4..7 as
+ * integers in host order.
+ */
 #define WIRE_BTH_SE 0x80
 #define WIRE_BTH_MIGREQ 0x40
 #define WIRE_BTH_PAD_SHIFT 4

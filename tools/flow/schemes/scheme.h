@@ -92,16 +92,16 @@ struct scheme {
 	/* Called when the receive that a message of this kind consumed has been reposted. */
 	void (*on_post)(struct scheme_state *s, enum flow_kind kind);
 	/*
-	 * Returns true if an update should be sent now and may be.  waiting: the application has a
-	 * message to send, whether allowed or not.  At most one update is in flight at a time,
+	 * Returns true if an update is needed and allowed now.  waiting: the application has a
+	 * message to send, allowed or not.  At most one update is in flight at a time,
 	 * except with SCHEME_UPDATE_BY_WRITE.
 	 */
 	bool (*update_is_due)(const struct scheme_state *s, bool waiting);
 	/*
 	 * For the checker; NULL if the scheme makes no promise.  allowance(): number of messages
-	 * that may be sent, including reserved credits.  hidden(): number of posted receives not
-	 * yet reported to the peer.  When no message is in flight, allowance() of one side and
-	 * hidden() of the other add up to the promised receives that are free.
+	 * that may be sent, including reserved credits.  unreported(): number of posted receives
+	 * not yet reported to the peer.  When no message is in flight, allowance() of one side and
+	 * unreported() of the other add up to the promised receives that are free.
 	 */
 	int32_t (*allowance)(const struct scheme_state *s);
 	int32_t (*unreported)(const struct scheme_state *s);

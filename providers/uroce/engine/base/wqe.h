@@ -33,7 +33,7 @@ struct eng_send_wqe {
 	uint32_t length;     /* of the message, in bytes */
 	uint32_t first_psn;  /* set by the engine in eng_sq_push() */
 	uint32_t packets;    /* set by the engine: number of PSNs of the message */
-	uint32_t uncredited; /* set by the engine: requests without receive WQE (rule C12) */
+	uint32_t uncredited; /* set by the engine: uncredited requests up to this one (rule C12) */
 	uint8_t op;	     /* enum eng_op */
 	uint8_t flags;	     /* set of enum eng_send_flag */
 	uint8_t sge_count;

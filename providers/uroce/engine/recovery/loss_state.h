@@ -39,7 +39,7 @@ void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now);
 /* A burst of this action could not be sent: makes it pending again, if it is still needed. */
 void loss_rollback(struct eng_qp *qp, enum loss_action action);
 
-/* The peer has reported a loss: for some time its silence counts as another one. */
+/* The peer has reported a loss: for some time silence of the peer counts as a further loss. */
 void loss_reported(struct eng_qp *qp, uint64_t now);
 
 static inline bool loss_acts(const struct eng_qp *qp)

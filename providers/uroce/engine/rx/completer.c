@@ -92,7 +92,10 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 	return n == 0;
 }
 
-/* A missing response has arrived: responses after it may have been placed before. */
+/*
+ * Called when a missing response has arrived: acknowledges the responses after it that have already
+ * been placed.
+ */
 static __attribute__((noinline)) void pass_placed(struct eng_qp *qp, uint64_t now)
 {
 	const struct read_retry *read_retry = &qp->req.read_retry;
@@ -369,7 +372,7 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 		if (req->loss.ack_probe_at)
 			retransmit_on_ack_probe(qp, packet, now);
 	} else {
-		/* rule S8: duplicates and stray ACKs change nothing but times. */
+		/* rule S8: duplicate and ghost ACKs change nothing but times. */
 		count(qp, ENG_COUNT_DROPPED);
 		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
 		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0)

@@ -149,8 +149,8 @@ enum link_ring_result link_ring_write(struct link_ring_writer *ring,
 }
 
 /*
- * Prefetches the next frame, so that a short frame is in the cache when its position becomes
- * visible.
+ * Prefetches the place of the next frame, so that a short frame is in the cache when the writer
+ * makes it visible.
  */
 static inline void prefetch_frame(const struct link_ring_reader *ring)
 {

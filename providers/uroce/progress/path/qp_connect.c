@@ -209,7 +209,10 @@ static int open_paths(struct progress *progress, const struct progress_qp *qp,
 		      const struct progress_route *route, struct open_paths *paths,
 		      char error[PROGRESS_ERROR_TEXT])
 {
-	/* With fault injection, packets are sent in other calls than the engine assumes. */
+	/*
+	 * Fault injection sends the packets of a burst in calls of its own, so an exclusive peer,
+	 * whose IPv4 IDs the engine knows, is not possible.
+	 */
 	int result = path_open(progress, route, choose_source_port(qp, route), !progress->fault,
 			       &paths->addr, &paths->path, error);
 

@@ -165,7 +165,10 @@ has_valid_icrc(struct rx_ctx *rx, const struct wire_path *path, const uint8_t *b
 	case WIRE_ICRC_OK:
 		return true;
 	case WIRE_ICRC_SOLVED:
-		/* A batch in shared memory is a burst as it was sent: its IPv4 IDs count from 0. */
+		/*
+		 * In shared memory the IPv4 IDs count from 0 in each burst, so an ICRC that fits
+		 * another ID is wrong.
+		 */
 		if (rx->batch->ring)
 			break;
 		count_in_cycle(rx->cycle->progress, PROGRESS_COUNT_ICRC_SOLVED);
