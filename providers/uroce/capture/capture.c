@@ -38,7 +38,10 @@ struct cursor {
 	size_t offset;
 };
 
-/* Copies the first most of the next length bytes; adds all of them to *sum unless it is NULL. */
+/*
+ * Copies at most max_copy of the next length bytes and skips the rest; adds all of them to *sum
+ * unless it is NULL.
+ */
 static void copy_payload(struct cursor *cursor, uint8_t *to, size_t length, size_t max_copy,
 			 uint32_t *sum)
 {
@@ -94,7 +97,7 @@ static size_t put_packet_block(uint8_t *to, struct block_params *params,
 	return pcapng_packet_bytes(&params->packet);
 }
 
-/* Sizes of the packets; all but the last have the same. */
+/* Sizes of packets: count - 1 of segment bytes, then one of last bytes. */
 struct segmentation {
 	uint32_t count;
 	size_t segment, last;

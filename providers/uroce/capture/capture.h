@@ -37,7 +37,7 @@ struct capture_packets {
 	unsigned int count;
 	size_t bytes;	/* total size of all packets */
 	size_t segment; /* size of each packet but the last, which may be shorter; 0: one packet */
-	uint16_t identification; /* IPv4, of the first packet; then consecutive */
+	uint16_t identification; /* IPv4 ID of the first packet; then consecutive */
 	bool outbound;
 	uint32_t qpn;	     /* number of the sending QP, if it is one of this process, else 0 */
 	const char *comment; /* why the packet was dropped or not sent, or NULL */
@@ -49,7 +49,7 @@ struct capture_packets {
 };
 
 struct capture_counts {
-	uint64_t packets; /* in the file or in the buffer */
+	uint64_t packets; /* taken from the buffer and written to the file, unless that failed */
 	uint64_t lost;	  /* dropped, because the buffer was full */
 };
 

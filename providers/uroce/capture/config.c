@@ -84,7 +84,7 @@ static bool parse_peer(const char *text, uint8_t gid[16])
 	       inet_pton(AF_INET6, text, gid) == 1;
 }
 
-/* Text beyond the buffer is missing in the file only. */
+/* Text that does not fit into filters_text is missing in the file only; the filter works. */
 static void append_filter_text(struct capture_config *config, const char *text)
 {
 	size_t length = strlen(config->filters_text);

@@ -17,7 +17,7 @@
 
 enum {
 	FILE_MODE = 0666, /* modified by umask(2) */
-	/* Twice the maximum of one call, so that the file grows rarely. */
+	/* Growth of the filler: twice the maximum of one call, so that the file grows rarely. */
 	FILLER_BYTES = 2 * CAPTURE_FILE_APPEND_MAX,
 	BLOCK_START = 8, /* type and length */
 	BLOCK_END = 4,	 /* repeated length */
@@ -300,8 +300,8 @@ int capture_file_append(struct capture_file *file, uint8_t *blocks, size_t bytes
 }
 
 /*
- * Initializes file for its descriptor.  empties: truncate a regular file; else one that has
- * contents, or is open with O_APPEND, is written to like a pipe.
+ * Initializes file for its descriptor.  truncate: empty a regular file; else one that has contents,
+ * or is open with O_APPEND, is written to like a pipe.
  */
 static int init_file(struct capture_file *file, const char *name, bool truncate,
 		     char error[CAPTURE_ERROR_TEXT])

@@ -19,7 +19,7 @@ struct capture_writer {
 	atomic_bool ended;   /* the thread has closed the file and is about to exit */
 	unsigned int number; /* number of the current file in the ring, from 1; 0: no ring */
 	uint64_t file_bytes; /* size of the blocks in the current file */
-	uint64_t packets;    /* packets taken from the buffer; for others once ended */
+	uint64_t packets;    /* packets taken from the buffer; others may read it after ended */
 	size_t used;	     /* bytes of blocks in use */
 	uint8_t *blocks;     /* CAPTURE_FILE_APPEND_MAX + CAPTURE_FILE_TAIL bytes */
 };

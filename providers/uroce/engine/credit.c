@@ -10,9 +10,9 @@ static bool is_uncredited(uint8_t op)
 }
 
 /*
- * rule C12: number of started requests after msn that need no receive WQE.  The request with SSN
- * msn + 1 is the oldest that msn does not count; uncredited in its WQE counts all requests up to
- * itself.
+ * rule C12: returns the number of uncredited requests started after msn.  The request with SSN msn
+ * + 1 is the oldest that msn does not count; uncredited in its WQE counts all uncredited requests
+ * up to itself.
  */
 static uint32_t uncredited_behind(const struct eng_qp *qp, uint32_t msn)
 {
@@ -21,7 +21,7 @@ static uint32_t uncredited_behind(const struct eng_qp *qp, uint32_t msn)
 	uint32_t index = req->begun - behind;
 	const struct eng_send_wqe *oldest;
 
-	/* More than the queue holds: an old MSN, or a wrong one. */
+	/* The send queue does not hold so many requests: the MSN is old or wrong. */
 	if (behind == 0 || behind > req->begun - qp->sq->tail)
 		return 0;
 	/* Local requests are in the queue as well but have no SSN of their own. */
@@ -42,7 +42,8 @@ inline void credit_update(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 			qp->ops->event(qp->owner, ENG_EVENT_CREDITS_HIDDEN);
 		credit->report = CREDIT_REPORT_UNLIMITED;
 		/*
-		 * The peer may start to report credits after half of the number space has passed.
+		 * Keeps lsn near msn, as the peer may report credits again after half of the number
+		 * space, when lsn would seem to lie ahead.
 		 */
 		psn_follow(&credit->lsn, msn);
 		return;
@@ -107,7 +108,7 @@ void credit_acknowledged(struct eng_qp *qp, uint32_t psn)
 {
 	struct credit_adv *credit_adv = &qp->resp.credit_adv;
 
-	/* A repeated response is not the last positive one. */
+	/* A response repeated later does not change the last positive PSN. */
 	if (psn_diff(psn, credit_adv->last_positive_psn) <= 0)
 		return;
 	credit_adv->last_positive_psn = psn;
@@ -125,7 +126,7 @@ inline uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 		return syndrome_make(AETH_ACK, credit_adv->code);
 	}
 	credit_adv->code = credit_encode(credit_free(qp));
-	/* In the middle of a message its receive WQE is in use, but MSN does not count it yet. */
+	/* wqes_done, not wqes_consumed: MSN does not count the message being received yet. */
 	promise = qp->resp.wqes_done + credit_decode(credit_adv->code);
 	if ((int32_t)(promise - credit_adv->promised) > 0)
 		credit_adv->promised = promise;
@@ -139,9 +140,9 @@ bool credit_may_resend_ack(const struct eng_qp *qp)
 
 /*
  * Counted in receive WQEs, since MSN also advances by requests that use none.  An update is sent
- * once it at least doubles the credits that the peer has left: a burst of posted receives then
- * costs a few ACKs, not one each (rule C10), and an idle sender gets an update without a request
- * (rule U2).
+ * once the peer has credits left for at most a quarter of the receive queue and the update at least
+ * doubles them: a burst of posted receives then costs a few ACKs, not one each (rule C10), and an
+ * idle sender gets an update without a request (rule U2).
  */
 bool credit_update_pending(const struct eng_qp *qp)
 {

@@ -3,8 +3,9 @@
  * End-to-end flow control, both ends of it.
  *
  * As requester (rules C3, C11-C14): each positive response carries MSN and credit count; their sum
- * is LSN, the SSN of the last request that may count on a receive WQE.  Requests that need none
- * move LSN one further when they are begun.  A request beyond LSN is limited.
+ * is LSN, the SSN of the last request that may count on a receive WQE.  An uncredited request,
+ * which needs no receive WQE, moves LSN one further when it is started.  A request that needs a
+ * receive WQE and is beyond LSN is limited.
  *
  * As responder (rules C2, C4-C10): every positive response reports the number of free receive WQEs.
  * An unsolicited ACK is sent when the peer has used up its credits and there are more now.
@@ -15,13 +16,18 @@
 #include "engine/base/op.h"
 #include "qp_priv.h"
 
-/* Longer than usual RNR timers (code 12: 0.64 ms); limits the delay if an unsolicited ACK is lost.
+/*
+ * Maximum wait for credits, which limits the delay if an unsolicited ACK is lost.  Longer than
+ * usual RNR NAK timers (code 12: 0.64 ms).
  */
 #define CREDIT_WAIT_MAX_NS UINT64_C(2000000)
 
-/* Requester: handles a positive AETH. */
+/* Requester: takes the credits of a positive AETH and advances LSN (rule C12). */
 void credit_update(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
-/* Requester: to be called when wqe is started. */
+/*
+ * Requester: to be called when wqe is started; advances LSN by 1 if wqe needs no receive WQE (rule
+ * C12).
+ */
 void credit_consume_uncredited(struct eng_qp *qp, const struct eng_send_wqe *wqe);
 /* Requester: returns true if the credits cover the request with this SSN. */
 static inline bool credit_covers(const struct eng_qp *qp, uint32_t ssn)
@@ -43,17 +49,20 @@ static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send
 }
 
 /*
- * Requester: returns true if the next limited request should wait for credits.  Rule C13 allows to
- * send it at any time, but a request that finds no receive WQE costs an RNR NAK and its whole timer
- * (rule S10), which an unsolicited ACK does not shorten.  So the request waits if the peer has sent
- * unsolicited ACKs (rule C10) and the RNR timer is known: at most for that time, and at most
- * CREDIT_WAIT_MAX_NS.  After a wait without credits the request is sent, and later requests do not
- * wait until another unsolicited ACK has arrived.
+ * Requester: returns true if the next limited request should wait for credits, and starts the wait.
+ * Rule C13 allows to send it at any time, but a request that finds no receive WQE costs an RNR NAK
+ * and its whole timer (rule S10), which an unsolicited ACK does not shorten.  So the request waits
+ * if the peer has sent unsolicited ACKs (rule C10) and the RNR NAK timer is known: at most for that
+ * time, and at most CREDIT_WAIT_MAX_NS.  After a wait without credits the request is sent, and
+ * later requests do not wait until another unsolicited ACK has arrived.
  */
 bool credit_wait_allowed(struct eng_qp *qp, uint64_t now);
 /* Requester: handles an unsolicited ACK (rules C8, C9). */
 void credit_update_unsolicited(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
-/* Requester: ends the wait for credits. */
+/*
+ * Requester: ends a wait without credits; later requests do not wait until another unsolicited ACK
+ * arrives.
+ */
 void credit_wait_expired(struct eng_qp *qp);
 /* Requester: end of the wait for credits in ns, or ENG_NEVER. */
 static inline uint64_t credit_deadline(const struct eng_qp *qp)
@@ -69,10 +78,10 @@ uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn);
 void credit_acknowledged(struct eng_qp *qp, uint32_t psn);
 /*
  * Responder: returns true if the last positive response may be repeated as an Acknowledge, which
- * rule C8 always allows.  But if that was a READ or Atomic response and it was lost, Linux's rxe
- * takes the Acknowledge for it: the READ succeeds without its data (rxe_comp.c, check_ack()).  So
- * it is not repeated to a peer that reports no credits, as rxe.  Rule C10 leaves the time of an
- * unsolicited ACK to the responder, and a limited request gets the credits in any case.
+ * rule C8 always allows.  But if it was a READ or Atomic response and was lost, Linux's rxe takes
+ * the Acknowledge for it: the READ succeeds without its data (rxe_comp.c, check_ack()).  So such a
+ * response is not repeated to a peer that reports no credits, as rxe does not.  Rule C10 leaves the
+ * time of an unsolicited ACK to the responder, and a limited request gets the credits in any case.
  */
 bool credit_may_resend_ack(const struct eng_qp *qp);
 /* Responder that can respond: returns true if an unsolicited ACK is pending (rules C9, C10). */

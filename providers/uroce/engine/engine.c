@@ -132,7 +132,10 @@ handle_congestion(struct eng_qp *qp, const struct wire_packet *packet, uint64_t 
 	cc->peer_echoes_ce |= cc->ack_has_ece;
 }
 
-/* Drops a packet that the QP's service, or its side of a connection, does not have. */
+/*
+ * Handles a packet that the QP's service, or its side of a connection, does not have: obeys a CNP,
+ * drops all others.
+ */
 static __attribute__((noinline)) void receive_other(struct eng_qp *qp,
 						    const struct wire_packet *packet)
 {
@@ -172,7 +175,7 @@ static __attribute__((noinline)) void receive_any(struct eng_qp *qp,
 	end_receive(qp, receive(qp, packet, now));
 }
 
-/* Short messages cost little, so their fast paths are tried first. */
+/* Tries the fast paths first: for Acknowledges and SENDs of one packet on RC. */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	enum eng_status verdict;
@@ -209,7 +212,7 @@ handle_tx_error(struct eng_qp *qp, struct eng_burst *burst, enum eng_tx reason)
 
 	if (error != ENG_SUCCESS) {
 		qp_fail(qp, error);
-		/* Without the time: neither is paced. */
+		/* now is 0, as neither a NAK nor an ACK is paced. */
 		reason = response_transmit(qp, burst, 0);
 		burst->last = false;
 		count_sent(qp, burst);
@@ -262,7 +265,7 @@ void eng_send_final_acks(struct eng_qp *qp)
 	if (!is_reliable(qp) || !can_respond(qp) || !resp->established)
 		return;
 	resp->repeats = FINAL_ACKS;
-	/* Also acknowledge packets without AckReq: later this QP cannot be asked to. */
+	/* Also acknowledge packets without AckReq, as no ACK probe can be answered later. */
 	if (psn_diff(resp->ack_psn, resp->credit_adv.last_positive_psn) > 0)
 		resp->ack_pending = true;
 }

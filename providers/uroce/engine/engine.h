@@ -2,8 +2,8 @@
 /*
  * The transport of one queue pair.  The caller passes in packets (eng_receive()), posted work and
  * the time, and gets packets (eng_transmit()) and the next deadline (eng_deadline()).  Times are in
- * ns and never 0.  Pure: no socket, thread, clock, allocation or errno, and nothing shared with
- * other QPs but struct eng_inflight_budget; one caller at a time for each QP.
+ * ns and never 0.  Pure: no socket, thread, clock, allocation or errno, and no memory that other
+ * QPs use but struct eng_inflight_budget; one caller at a time for each QP.
  *
  *   requester   takes send WQEs, decides what may be sent next (credits, fence, cwnd ...)
  *   completer   takes responses, retires send WQEs (in the specification a part of the requester)
@@ -33,7 +33,7 @@ enum eng_wc_flag {
 	ENG_WC_INVALIDATED = 8,
 };
 
-/* A completion.  Receive completions have op ENG_SEND (with or without imm) or ENG_WRITE_IMM. */
+/* A completion.  Receive completions have op ENG_SEND, ENG_SEND_IMM or ENG_WRITE_IMM. */
 struct eng_wc {
 	uint64_t wr_id;
 	enum eng_status status;
@@ -74,11 +74,13 @@ enum eng_use {
  * same QP.
  */
 struct eng_ops {
-	/* Memory of an L_Key: length bytes at addr.  NULL when the key, the protection domain, the
-	 * bounds or the rights do not allow the use. */
+	/*
+	 * L_Key check and bounds check: returns the memory of length bytes at addr, or NULL if the
+	 * key, the protection domain, the bounds or the rights do not allow the use.
+	 */
 	void *(*map_local)(void *owner, uint32_t lkey, uint64_t addr, uint32_t length,
 			   enum eng_use use);
-	/* Memory of an R_Key for need (set of enum eng_access); NULL as above. */
+	/* R_Key check and bounds check for need (set of enum eng_access); NULL as above. */
 	void *(*map_remote)(void *owner, uint32_t rkey, uint64_t addr, uint32_t length,
 			    uint32_t need);
 	void (*complete)(void *owner, const struct eng_wc *wc);
@@ -94,12 +96,13 @@ struct eng_ops {
 	 * May be NULL: then the operation is refused. */
 	bool (*invalidate)(void *owner, uint32_t key);
 	/*
-	 * A block of eng_ooo_packet_bytes() bytes, aligned as malloc() does, for a packet that is
-	 * kept until its turn comes, or NULL; and back.  May be NULL: then none is kept.
+	 * ooo_alloc() returns a block of eng_ooo_packet_bytes() bytes, aligned as by malloc(), for
+	 * an out-of-order packet, or NULL; ooo_free() takes it back.  ooo_alloc may be NULL: then
+	 * no packet is kept.
 	 */
 	void *(*ooo_alloc)(void *owner);
 	void (*ooo_free)(void *owner, void *block);
-	/* Executes a BIND_MW work request; false gives ENG_MW_BIND_ERR.  May be NULL. */
+	/* MW bind: executes a BIND_MW work request; false gives ENG_MW_BIND_ERR.  May be NULL. */
 	bool (*bind)(void *owner, const struct eng_send_wqe *wqe);
 };
 
@@ -112,7 +115,7 @@ struct eng_attr {
 	uint32_t access; /* set of enum eng_access: what the peer may ask for */
 	uint32_t qkey;
 	uint16_t pkey;
-	uint8_t timeout_code;	    /* Local ACK Timeout: 4.096 us x 2^n, 0 never (rule S10) */
+	uint8_t timeout_code;	    /* Local ACK Timeout: 4.096 us x 2^n, 0: none (rule S10) */
 	uint8_t retry_count;	    /* 0..7 */
 	uint8_t rnr_retry;	    /* number of retries 0..6; 7: unlimited */
 	uint8_t min_rnr_timer;	    /* code that our RNR NAKs carry */
@@ -136,7 +139,7 @@ enum eng_tx {
 	ENG_TX_BATCH,	     /* waits for more posts, to be sent in one burst */
 	ENG_TX_ACK_DELAY,    /* an ACK is delayed until requests are sent */
 	ENG_TX_BACKPRESSURE, /* the transport has no room for a long burst */
-	ENG_TX_RNR,	     /* the peer's RNR timer runs */
+	ENG_TX_RNR,	     /* the RNR NAK timer runs */
 	ENG_TX_PACING,	     /* READ responses wait so as not to overrun the peer's socket */
 	ENG_TX_DRAINED,	     /* SQD: no request is started */
 	ENG_TX_STATE,	     /* the QP state does not allow sending */
@@ -171,14 +174,15 @@ size_t eng_qp_bytes(uint32_t max_recv_sge);
 /*
  * Bytes that all QPs of a worker have in flight: their packets share a few socket buffers.  The
  * owner zeroes it and sets the limit; the engines add and subtract atomically, since several
- * threads use the QPs.  A QP with nothing in flight may always send one burst.
+ * threads use the QPs.  A QP with nothing in flight may always send one burst, unless queued is
+ * set.
  */
 struct eng_inflight_budget {
 	uint64_t under_way; /* bytes in flight, as a socket charges them */
 	uint64_t limit;
 	/*
-	 * The caller calls QPs again that got ENG_TX_BUDGET; so QPs with nothing in flight can wait
-	 * like the others.
+	 * True if the caller calls those QPs again that got ENG_TX_BUDGET: then QPs with nothing in
+	 * flight wait for the budget like the others.
 	 */
 	bool queued;
 };
@@ -195,7 +199,7 @@ struct eng_qp_init {
 	bool credits_hidden;   /* report 11111b although the receive queue is our own */
 	bool signal_all;       /* sq_sig_all */
 	struct eng_inflight_budget *inflight_budget; /* may be NULL */
-	uint32_t cwnd_packets; /* at most so many packets unacknowledged; 0: default */
+	uint32_t cwnd_packets; /* maximum congestion window in packets of 4 KB; 0: default */
 };
 void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init);
 struct eng_attr *eng_qp_attr(struct eng_qp *qp);
@@ -250,10 +254,10 @@ enum eng_tx_trigger {
 /* Inputs that only the caller has; the engine decides. */
 struct eng_tx_ctx {
 	uint64_t now;
-	uint64_t round; /* number of polls started, to see whether there has been one since */
+	uint64_t round; /* number of progress cycles started: shows if one began since a burst */
 	enum eng_tx_trigger trigger;
 	unsigned int sides; /* what may be sent now: set of enum eng_side */
-	bool polled;	    /* an application thread polls: its next round comes soon */
+	bool polled;	    /* an application thread polls: its next progress cycle comes soon */
 	bool watched;	    /* an awake thread handles deadlines, so a delay costs no wake-up */
 	bool budget_waits;  /* other QPs wait for the in-flight budget, so this one must as well */
 	bool full;	    /* the transport has no room for a long burst at this moment */
@@ -269,8 +273,8 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struc
 
 /*
  * To be called after requests have been posted.  Returns ENG_TX_BURST if eng_transmit() must be
- * called for them, otherwise the reason why they wait for the next poll.  Ignores now, trigger and
- * sides of ctx.
+ * called for them, otherwise the reason why they wait for the next progress cycle.  Ignores now,
+ * trigger and sides of ctx.
  */
 enum eng_tx eng_sq_kick(struct eng_qp *qp, const struct eng_tx_ctx *ctx);
 /*
@@ -285,8 +289,8 @@ void eng_tx_rollback(struct eng_qp *qp, const struct eng_burst *burst);
 enum eng_resp_pending eng_resp_pending(const struct eng_qp *qp);
 /*
  * To be called before the QP is destroyed: makes several repetitions of the last ACK pending if the
- * peer has sent requests, since a retry will not be answered if that ACK is lost.  These are
- * unsolicited ACKs, which are allowed at any time (rule C8).
+ * peer has sent requests, since afterwards nothing answers a retry of a peer that has not received
+ * the ACK.  The repetitions are unsolicited ACKs, which are allowed at any time (rule C8).
  */
 void eng_send_final_acks(struct eng_qp *qp);
 
@@ -298,9 +302,10 @@ uint32_t eng_in_flight(const struct eng_qp *qp);
  */
 bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t timeout_ns);
 /*
- * eng_deadline(): time of the next call of eng_expire() and then eng_transmit(), or ENG_NEVER.  It
- * is the earliest of eng_timer(), the timer that eng_expire() handles (rule S10), the pace of READ
- * responses and the end of an ACK delay.
+ * eng_deadline(): time of the next call of eng_expire() and then eng_transmit(), or ENG_NEVER: the
+ * earliest of eng_timer(), the pace of READ responses and the end of an ACK delay.  eng_timer() is
+ * the time that eng_expire() waits for: Local ACK Timeout, RNR NAK timer (rule S10), probe timeout
+ * or end of a wait for credits.
  */
 uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
@@ -317,7 +322,7 @@ void eng_expire(struct eng_qp *qp, uint64_t now);
  * the peer is gone, since packets were lost inside this host.
  */
 void eng_restore_retries(struct eng_qp *qp);
-/* Returns true if half of the retries have been used up. */
+/* Returns true if at least half of the retries have been used up. */
 bool eng_retries_nearly_spent(const struct eng_qp *qp);
 /*
  * Asserts the invariants of the queue pair, which hold between two calls of the engine.  For tests;
@@ -334,9 +339,9 @@ uint64_t eng_timeouts(const struct eng_qp *qp);
 void eng_set_lossless_transport(struct eng_qp *qp, bool waits);
 
 /*
- * Enables congestion notification: packets of this QP are sent with ECT, and received marks
- * (WIRE_CE) are reported to the peer by CNPs on this path, with IPv4 identification 0.  cnp must
- * stay valid until the next call.  NULL: no ECT; marks are only counted.
+ * Enables congestion notification for a QP whose packets the caller sends with ECT: received marks
+ * (WIRE_CE) are reported to the peer by BECN in ACKs and by CNPs on the path cnp, with IPv4 ID 0.
+ * cnp must stay valid until the next call of this function.  NULL: no ECT; marks are only counted.
  */
 void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp);
 
@@ -359,15 +364,15 @@ struct eng_qp_info {
 	uint32_t sent_ssn;	     /* SSN of the last request started */
 	uint32_t msn;		     /* MSN of the responder */
 	uint32_t lsn;		     /* LSN of the requester */
-	bool unlimited;		     /* the peer reports 11111b */
+	bool unlimited;		     /* the peer reports 11111b: no credit counts */
 	bool credits_known;	     /* an AETH has been received */
-	uint32_t credits_last_known; /* decoded */
-	uint32_t credits_advertised; /* decoded, as last sent */
-	uint32_t credits_now;	     /* receive WQEs free */
+	uint32_t credits_last_known; /* credit count in the last AETH received */
+	uint32_t credits_advertised; /* credit count in the last AETH sent */
+	uint32_t credits_now;	     /* number of receive WQEs free */
 	uint32_t sq_used, rq_used;
 	uint32_t outstanding_reads;
-	bool in_message; /* a message has been received in part */
-	uint32_t in_flight, cwnd;
+	bool in_message;	  /* a message has been received in part */
+	uint32_t in_flight, cwnd; /* number of PSNs; window in packets of 4 KB */
 	uint32_t retries_left, rnr_retries_left;
 	enum eng_tx waiting; /* reason why the requester is not sending */
 	uint64_t counters[ENG_COUNTER_COUNT];

@@ -23,14 +23,18 @@ static void check_send_queue(const struct eng_qp *qp)
 	       req->begun == qp->sq->tail);
 	assert(req->reads_outstanding <= req->begun - qp->sq->tail);
 	/*
-	 * rule S2: with more in flight a duplicate could not be distinguished from a new request.
+	 * rule S2: with more PSNs in flight a duplicate could not be distinguished from a new
+	 * request.
 	 */
 	assert(sq_in_flight(qp) <= PSN_WINDOW);
 	assert(psn_diff(req->next_psn, req->unacked_psn) >= 0);
 	assert(psn_diff(req->end_psn, req->next_psn) >= 0);
 	assert(psn_diff(req->posted_ssn, req->begun_ssn) >= 0);
 	assert(!can_request(qp) || psn_diff(req->ackreq_psn, req->end_psn) < 0);
-	/* 3-bit fields; modify_qp may lower the attributes below these. */
+	/*
+	 * Compared with 7, not with the attributes (3 bits), which modify_qp may have lowered
+	 * since.
+	 */
 	assert(req->retries_left <= 7);
 	assert(req->rnr_left <= 7);
 }

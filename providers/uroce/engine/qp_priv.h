@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Private structures of a queue pair: one for each role, written by the file of its name.  Only the
- * engine and the simulators include this header.
+ * Private structures of a queue pair, by role and by mechanism; each names the files that write it,
+ * unless these are many.  Only the engine and the tests include this header.
  */
 #ifndef UROCE_ENGINE_QP_PRIV_H
 #define UROCE_ENGINE_QP_PRIV_H
@@ -22,10 +22,10 @@ enum credit_report {
 struct credit {
 	uint32_t lsn; /* limit sequence number; never decreases (rules C12, U3) */
 	enum credit_report report;
-	bool peer_sends_unsolicited; /* the last credits came as an unsolicited ACK */
+	bool peer_sends_unsolicited; /* an unsolicited ACK moved lsn since a futile wait */
 	uint8_t last_code;	     /* credit code of the last AETH */
-	uint32_t uncredited;	     /* requests started that need no receive WQE (rule C12) */
-	uint64_t last_rnr_ns;	     /* RNR timer of the last RNR NAK; 0: none received */
+	uint32_t uncredited;	     /* number of uncredited requests started (rule C12) */
+	uint64_t last_rnr_ns;	     /* ns; RNR NAK timer last received; 0: none */
 	uint64_t wait_deadline; /* ns; a limited request waits for credits until then; 0: none */
 };
 
@@ -74,7 +74,7 @@ struct cc_state {
 
 /* How the peer treats packets after a lost one, as far as is known. */
 enum peer {
-	PEER_RESPONDED,	 /* nothing is known but that it responds */
+	PEER_RESPONDED,	 /* nothing else is known; also before any response */
 	PEER_UNANSWERED, /* on a network: no response yet, and no credits reported */
 	PEER_KEEPS,	 /* it keeps out-of-order packets: it has acknowledged beyond a hole */
 };
@@ -83,9 +83,9 @@ enum peer {
 struct retransmit {
 	uint32_t psn;	   /* first PSN of the last retransmission */
 	uint32_t packets;  /* its number of packets; 0: an ACK beyond it has arrived */
-	uint32_t sent_psn; /* next_psn at that time */
+	uint32_t sent_psn; /* next_psn when that retransmission became pending */
 	enum peer peer;
-	uint8_t trials; /* retransmissions sent while peer was not known to keep packets */
+	uint8_t trials; /* number of announcements and retransmissions before PEER_KEEPS */
 };
 
 /* READ responses received out of order, and READ retry (recovery/read_retry.c). */
@@ -94,11 +94,11 @@ struct read_retry {
 	uint32_t placed_max_psn; /* one past the highest PSN placed, or acknowledged out of order */
 	uint32_t rx_max_psn;	 /* one past the highest PSN received since going back */
 	uint32_t requested_psn;	 /* everything missing before this PSN has been requested again */
-	uint32_t behind_psn;	 /* next_psn at the time of that request */
+	uint32_t behind_psn;	 /* next_psn when parts were last requested again */
 	uint32_t parts_psn;	 /* one past the highest PSN ever requested again */
 	uint32_t from_psn;	 /* first PSN of the pending request, which ends at requested_psn */
 	uint32_t sent_from_psn;	 /* first PSN of the last burst of such requests */
-	uint64_t requested_at;	 /* ns; time of the last such request */
+	uint64_t requested_at;	 /* ns; time when parts were last requested again */
 	uint64_t placed[ENG_AHEAD_PACKETS / 64]; /* bit psn % ENG_AHEAD_PACKETS: placed */
 };
 
@@ -116,11 +116,11 @@ struct requester {
 	uint32_t next_wqe;
 	uint32_t begun;
 	uint32_t reads_outstanding; /* number of READs and Atomics started and not complete */
-	uint32_t posted_uncredited; /* number of posted requests that need no receive WQE */
+	uint32_t posted_uncredited; /* number of uncredited requests posted (rule C12) */
 	uint32_t
 		repeated_psn; /* ACKs of duplicates and of ACK probes are expected up to this PSN */
 	uint32_t ack_probe_psn; /* one past ackreq_psn at the last ACK probe */
-	uint32_t ackreq_psn;	/* highest PSN sent with AckReq, or of a READ response due */
+	uint32_t ackreq_psn;	/* highest PSN sent with AckReq, or last PSN of a READ */
 	uint32_t posted_ssn;	/* SSN of the last request posted (rule C11) */
 	uint32_t begun_ssn;	/* SSN of the last request started */
 	enum eng_tx waiting;	/* last reason for not sending, for eng_qp_query() */
@@ -147,7 +147,10 @@ struct requester {
 	struct read_retry read_retry;
 };
 
-/* One request for parts of a READ has at most 8 parts; further holes are sent as well. */
+/*
+ * Maximum number of holes between the parts of a READ that are requested again (8 parts); further
+ * holes are sent as well.
+ */
 #define RESP_RES_HOLES 7
 
 enum resp_res_kind {
@@ -181,9 +184,9 @@ struct resp_res {
 /* Credits as last advertised to the peer (rules C8 to C10). */
 struct credit_adv {
 	uint32_t promised; /* receive WQEs granted, counted like wqes_consumed; never decreases */
-	uint32_t last_positive_psn; /* highest PSN acknowledged */
+	uint32_t last_positive_psn; /* highest PSN acknowledged by a response or a NAK */
 	int32_t marks;	  /* number of packets received with CE and not echoed yet (ecn.c) */
-	bool by_response; /* the last ACK was a READ or Atomic response */
+	bool by_response; /* last_positive_psn is that of a READ or Atomic response */
 	uint8_t code;	  /* last credit code sent */
 };
 
@@ -226,7 +229,7 @@ struct responder {
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 
-	/* Highest PSN received out of order since the NAK (rule S4), or kept. */
+	/* Highest PSN received out of order since the last NAK (rule S4), or kept in ooo. */
 	uint32_t ooo_psn;
 	struct ooo_queue ooo;
 
@@ -259,13 +262,13 @@ enum ack_wait {
 
 /* Transmit scheduling (tx_sched.c). */
 struct tx_sched {
-	uint64_t received_at;	   /* ns; time of the last received packet, the same for a round */
+	uint64_t received_at;	   /* ns; time of the last packet, equal for a progress cycle */
 	uint64_t sent_at;	   /* ns; time of the last burst of requests */
-	uint64_t sent_in_round;	   /* the poller's round of the last burst of requests */
+	uint64_t sent_in_round;	   /* eng_tx_ctx.round of the last burst of requests */
 	uint64_t ack_due;	   /* ns; end of the ACK delay; 0: no ACK is delayed */
-	uint32_t messages;	   /* number of messages completed at received_at */
+	uint32_t messages;	   /* number of messages received to their end at received_at */
 	uint32_t unanswered;	   /* number of request packets received since the last ACK */
-	uint32_t since_post;	   /* number of messages completed since the application posted */
+	uint32_t since_post;	   /* number of messages received since the application posted */
 	uint32_t gathered;	   /* number of posts since the last burst */
 	uint32_t gathered_signals; /* number of signaled posts since the last burst */
 	uint32_t gathered_before;  /* decaying maximum of gathered over the last bursts */

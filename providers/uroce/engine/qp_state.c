@@ -91,9 +91,7 @@ static enum service_kind kind_of(enum eng_qp_type type)
 	return type == ENG_UD ? KIND_UD : KIND_CONNECTED;
 }
 
-/*
- * Attributes that the sending half of XRC does not use, and those that the receiving half does not.
- */
+/* Returns the attributes that the QP does not use because it is one half of XRC. */
 static uint32_t not_for_half(enum eng_qp_type type)
 {
 	if (type == ENG_XRC_SEND)

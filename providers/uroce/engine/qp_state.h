@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queue pair's state machine as a table: which moves are legal and which attributes each needs
- * or allows, per service (IBA volume 1, "Modify QP/EE"; ibv_modify_qp(3)).
+ * The queue pair's state machine as a table: which transitions are legal and which attributes each
+ * needs or allows, per service (IBA volume 1, "Modify QP/EE"; ibv_modify_qp(3)).
  */
 #ifndef UROCE_ENGINE_QP_STATE_H
 #define UROCE_ENGINE_QP_STATE_H

@@ -10,7 +10,10 @@
 #include "engine/rx/responder.h"
 #include "engine/tx/sq.h"
 
-/* Enters ERR by request or by error: from now on only a pending NAK is sent. */
+/*
+ * Enters ERR by request or by error: from now on only a pending NAK, and responses to requests
+ * before it, are sent.
+ */
 static void enter_error(struct eng_qp *qp)
 {
 	if (qp->state == ENG_ERR)
@@ -25,7 +28,10 @@ static void enter_error(struct eng_qp *qp)
 		qp->ops->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
 }
 
-/* The peer caused no error and gets no more packets: pending responses and NAKs are dropped. */
+/*
+ * Enters ERR without an error of the peer, which gets no more packets: pending responses and NAKs
+ * are dropped.
+ */
 static void enter_error_silently(struct eng_qp *qp)
 {
 	resp_res_cancel(qp);
@@ -35,8 +41,8 @@ static void enter_error_silently(struct eng_qp *qp)
 }
 
 /*
- * A request of our own has failed.  The peer gets the pending ACK, which may have been delayed for
- * data; but not ahead of a READ response, which would not be sent any more.
+ * Enters ERR after a request of our own has failed.  The peer gets the pending ACK, which may have
+ * been delayed for data; but not ahead of a READ response, which would not be sent any more.
  */
 static void fail_request(struct eng_qp *qp)
 {

@@ -3,12 +3,12 @@
  * ICRC of a packet whose IP and UDP headers are created by the kernel: they are reconstructed from
  * the path, with the masked fields all ones.
  *
- * How wire_icrc_check() solves for the IPv4 identification: read bits as polynomials over GF(2),
- * and let P be the polynomial of the CRC.  If two messages of the same length differ by the
- * polynomial d (degree below 16) in the two identification bytes and nowhere else, their CRCs
- * differ by d * x^(8n + 32) mod P, where n is the number of bytes after the identification.  x has
- * an inverse modulo P, so the CRC difference times x^-(8n + 32) is d.  If that has a degree of 16
- * or more, no identification makes the CRC right.
+ * How wire_icrc_check() solves for the IPv4 ID: read bits as polynomials over GF(2), and let P be
+ * the polynomial of the CRC.  If two messages of the same length differ by the polynomial d (degree
+ * below 16) in the two bytes of the IPv4 ID and nowhere else, their CRCs differ by d * x^(8n + 32)
+ * mod P, where n is the number of bytes after the IPv4 ID.  x has an inverse modulo P, so the CRC
+ * difference times x^-(8n + 32) is d.  If that has a degree of 16 or more, no IPv4 ID makes the CRC
+ * right.
  */
 #include <assert.h>
 #include <isa-l/crc.h>
@@ -26,7 +26,7 @@
 #define PROTOCOL_UDP 17u
 /* Version 4, five words, TOS masked; the total length is in the lower half. */
 #define IPV4_FIRST_WORD 0x45ff0000u
-/* Don't Fragment, offset 0; the identification is in the upper half. */
+/* Don't Fragment, offset 0; the IPv4 ID is in the upper half. */
 #define IPV4_FLAGS 0x4000u
 /* Masked TTL, protocol UDP, masked checksum. */
 #define IPV4_THIRD_WORD (0xff00ffffu | PROTOCOL_UDP << 16)
@@ -163,7 +163,7 @@ begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip
 	return blocks + empty;
 }
 
-/* Headers that do not fit into one call with the front. */
+/* As wire_icrc_begin(), for headers that do not fit into one call with the front. */
 static __attribute__((noinline)) uint32_t
 begin_in_two_calls(const struct wire_path *path, uint16_t ip_id, uint32_t udp_payload_length,
 		   const uint8_t *header, size_t header_length)
@@ -218,10 +218,9 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 
 /*
  * CRC is linear: the register after the headers outside a packet is that of a packet of minimum
- * length with identification 0, XOR the effect of the difference in the length fields, XOR the
- * effect of the identification.  The first is stored in each path, the others are in tables.
- * Starting a CRC with such a register is the same as starting with zeros and XORing it to the first
- * four bytes.
+ * length with IPv4 ID 0, XOR the effect of the difference in the length fields, XOR the effect of
+ * the IPv4 ID.  The first is stored in each path, the others are in tables.  Starting a CRC with
+ * such a register is the same as starting with zeros and XORing it to the first four bytes.
  */
 #define SHORT_MIN 16
 #define SHORT_MAX 96
@@ -280,7 +279,7 @@ static const uint32_t length_effect[2][SHORT_LENGTHS] = { ALL_LENGTHS(LENGTH_4),
 			SIXTY_FOUR_BYTES(BEFORE, 128), SIXTY_FOUR_BYTES(BEFORE, 192) \
 	}
 
-/* Effect of the lower and of the upper byte of the identification. */
+/* Effect of the lower and of the upper byte of the IPv4 ID. */
 static const uint32_t id_effect[2][256] = { ALL_BYTES(BEFORE_22), ALL_BYTES(BEFORE_23) };
 
 void wire_icrc_precompute(struct wire_path *path)
@@ -455,7 +454,7 @@ static uint32_t remove_zero_bytes(uint32_t state, uint32_t n)
 	return state;
 }
 
-/* Finds the identification that changes the ICRC by difference, if there is one. */
+/* Changes *ip_id so that the ICRC changes by difference; WIRE_ICRC_BAD if no IPv4 ID does that. */
 static __attribute__((noinline)) enum wire_icrc_verdict solve_ip_id(uint32_t difference,
 								    size_t covered, uint16_t *ip_id)
 {

@@ -5,10 +5,10 @@
  * ones: IPv4 TOS, TTL, header checksum; IPv6 traffic class, flow label, hop limit; UDP checksum;
  * BTH byte 4.  It is stored least significant byte first.
  *
- * The ICRC covers the IPv4 identification.  Packets of this process have identification 0; or 0, 1,
- * 2 ... in a UDP_SEGMENT burst; or, with a connected socket, continue from the first value of the
- * kernel (Documentation/decisions/icrc.md).  Other senders use a counter, which a UDP socket does
- * not report, so wire_icrc_check() solves for it.
+ * The ICRC covers the IPv4 ID.  Packets of this process have IPv4 ID 0; or 0, 1, 2 ... in a
+ * UDP_SEGMENT burst; or, with a connected socket, continue from the first value of the kernel
+ * (Documentation/decisions/icrc.md).  Other senders use a counter, which a UDP socket does not
+ * report, so wire_icrc_check() solves for it.
  */
 #ifndef UROCE_WIRE_ICRC_H
 #define UROCE_WIRE_ICRC_H
@@ -47,14 +47,14 @@ void wire_icrc_finish(uint32_t state, uint8_t *out);
 void wire_icrc_put(const struct wire_path *path, uint16_t ip_id, uint8_t *packet, size_t length);
 
 enum wire_icrc_verdict {
-	WIRE_ICRC_OK,	  /* with the expected identification, or IPv6 */
-	WIRE_ICRC_SOLVED, /* with another IPv4 identification, now in *ip_id */
+	WIRE_ICRC_OK,	  /* with the expected IPv4 ID, or IPv6 */
+	WIRE_ICRC_SOLVED, /* with another IPv4 ID, now in *ip_id */
 	WIRE_ICRC_BAD,
 };
 
 /*
- * ICRC check of a received packet of length bytes (ICRC included).  *ip_id is the expected IPv4
- * identification.  If the ICRC is right for another one, stores that there.
+ * ICRC check of a received packet of length bytes (ICRC included).  *ip_id is the expected IPv4 ID.
+ * If the ICRC is right for another IPv4 ID, stores that there.
  */
 enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *ip_id,
 				       const uint8_t *packet, size_t length);

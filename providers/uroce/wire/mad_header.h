@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Common part of all management datagrams (MADs) of the connection manager: size, queue pair,
- * header, and attribute ids (IBA volume 1, 13.4 and chapter 12).  The messages themselves are in
- * cm/msg/mad.h.
+ * Common part of all management datagrams (MADs) of the connection manager: size, queue pair 1 and
+ * its Q_Key, header, and attribute ids (IBA volume 1, 13.4 and chapter 12).  The messages
+ * themselves are in cm/msg/mad.h.
  */
 #ifndef UROCE_WIRE_MAD_HEADER_H
 #define UROCE_WIRE_MAD_HEADER_H

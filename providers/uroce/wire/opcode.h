@@ -104,7 +104,7 @@ struct wire_op_info {
  */
 const struct wire_op_info *wire_op_info(uint8_t opcode);
 
-/* Return a field of the row; the opcode must be defined. */
+/* Return the family and the position of an opcode, which must be defined. */
 enum wire_family wire_op_family(uint8_t opcode);
 enum wire_position wire_op_position(uint8_t opcode);
 

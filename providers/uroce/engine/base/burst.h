@@ -2,8 +2,8 @@
 /*
  * Burst: packets of one QP to one destination that are sent in one system call.  All have segment
  * bytes, except that the last one may have fewer (the rule of UDP_SEGMENT).  Packets are complete:
- * headers, payload, pad, ICRC, the latter computed with IPv4 identifications that count up from the
- * first one's, as the kernel numbers the segments of one call.
+ * headers, payload, pad, ICRC.  The ICRCs are computed with IPv4 IDs that count up from that of the
+ * first packet, as the kernel numbers the segments of one call.
  *
  * The bytes are in pieces: those in the caller's staging buffer, and, if gather is allowed, payload
  * where it lies in registered memory.  The pieces in order are the packets back to back.
@@ -50,7 +50,7 @@ struct eng_burst {
 	uint32_t max_pieces;
 	uint32_t max_packets;	 /* at most 128 */
 	uint32_t max_bytes;	 /* for all packets together, at most 65507 */
-	uint16_t identification; /* IPv4 identification of the first packet */
+	uint16_t identification; /* IPv4 ID of the first packet */
 	uint32_t gather_from;	 /* payload of at least this many bytes is not copied; UINT32_MAX:
 				    never */
 

@@ -24,9 +24,9 @@ enum request_error {
 
 struct request_error_row {
 	/*
-	 * AETH syndrome of the NAK.  The RNR timer code is added for REQUEST_RNR.
-	 * REQUEST_INVALIDATE has no NAK, but an ACK of the requests before it, whose credits are
-	 * added.
+	 * AETH syndrome of the NAK.  For REQUEST_RNR the responder adds the RNR NAK timer code.
+	 * REQUEST_INVALIDATE has no NAK, but an ACK of the requests before it, to which the
+	 * responder adds the credit code.
 	 */
 	uint8_t syndrome;
 	bool fatal;			/* the QP goes to ERR */

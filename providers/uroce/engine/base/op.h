@@ -36,7 +36,10 @@ static inline bool op_is_local(uint8_t op)
 	return op_rows[op].response == OP_LOCAL;
 }
 
-/* READ and Atomics: limited by max_rd_atomic, and fences wait for them (rules C16, S12). */
+/*
+ * Returns true for READ, Atomics, ATOMIC_WRITE and FLUSH: limited by max_rd_atomic, and fences wait
+ * for them (rules C16, S12).
+ */
 static inline bool op_is_read_or_atomic(uint8_t op)
 {
 	return op_rows[op].response == OP_READ_RESPONSE ||

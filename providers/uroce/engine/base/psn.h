@@ -12,8 +12,8 @@
 
 #define PSN_MASK 0xffffffu
 /*
- * At most half of all PSNs are in flight, so that old and new packets can be distinguished (rule
- * S2).
+ * Maximum number of PSNs in flight: half of all, so that old and new packets can be distinguished
+ * (rule S2).
  */
 #define PSN_WINDOW (PSN_MASK / 2 + 1)
 

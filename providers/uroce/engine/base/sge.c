@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * Returns the element that contains offset, and sets *offset to the offset in it; skips elements of
- * length 0.
+ * Returns the index of the element that contains offset, or count if none does, and sets *offset to
+ * the offset in that element.  Skips elements of length 0.
  */
 static uint32_t find(const struct eng_sge *list, uint32_t count, uint32_t *offset)
 {

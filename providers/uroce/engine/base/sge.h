@@ -16,7 +16,7 @@ bool sge_scatter(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, 
 const uint8_t *sge_piece(struct eng_qp *qp, const struct eng_sge *list, uint32_t count,
 			 uint32_t offset, uint32_t length, uint32_t *piece);
 
-/* Returns true if all memory of the list allows that use. */
+/* Returns true if all memory of the list passes the L_Key and bounds check for this use. */
 bool sge_usable(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, enum eng_use use);
 
 #endif

@@ -90,8 +90,8 @@ enum eng_access {
 /* Events of a QP other than completions. */
 enum eng_event {
 	/*
-	 * The first request of the peer has arrived in RTR; in later states the second one raises
-	 * it.
+	 * The first request of the peer has arrived: COMM_EST in RTR, FIRST_REQUEST in later
+	 * states.
 	 */
 	ENG_EVENT_COMM_EST,
 	ENG_EVENT_FIRST_REQUEST,
@@ -107,9 +107,10 @@ enum eng_event {
 const char *eng_event_name(enum eng_event event);
 
 /*
- * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
- * credits; probes and retransmissions: recovery/; congestion (with the names of mlx5's
- * hw_counters): ecn.h; out-of-order packets: ooo_rx.h.  X(identifier, "printed name").
+ * Counters of one QP.  Up to dropped_pkts they are general, most with the names of rxe's
+ * hw_counters; limited_requests to credit_waits are about credits.  Probes and retransmissions:
+ * recovery/; congestion (with the names of mlx5's hw_counters): ecn.h; out-of-order packets:
+ * ooo_rx.h.  X(identifier, "printed name").
  */
 #define ENG_COUNTERS(X)                                       \
 	X(SENT_PACKETS, "sent_pkts")                          \

@@ -14,7 +14,7 @@
 
 #include "types.h"
 
-/* A queue pair copies the SGEs of its current receive WQE, hence a limit. */
+/* Maximum number of SGEs of a WQE, since a queue pair copies those of its current receive WQE. */
 #define ENG_MAX_SGE 32
 #define ENG_MAX_INLINE 512
 /* Maximum message size of RC, UC and READ in the specification. */
@@ -33,7 +33,7 @@ struct eng_send_wqe {
 	uint32_t length;     /* of the message, in bytes */
 	uint32_t first_psn;  /* set by the engine in eng_sq_push() */
 	uint32_t packets;    /* set by the engine: number of PSNs of the message */
-	uint32_t uncredited; /* set by the engine: uncredited requests up to this one (rule C12) */
+	uint32_t uncredited; /* set by engine: number of uncredited requests up to this one */
 	uint8_t op;	     /* enum eng_op */
 	uint8_t flags;	     /* set of enum eng_send_flag */
 	uint8_t sge_count;
@@ -63,8 +63,8 @@ struct eng_send_wqe {
 		} bind;
 	};
 	uint32_t xrc_srqn;
-	uint32_t ssn; /* set by the engine: number of the request (rule C11) */
-	/* Both extend to the end of the slot. */
+	uint32_t ssn; /* set by the engine: SSN (rule C11); a local request repeats the last SSN */
+	/* sge or bytes, up to the end of the slot. */
 	union {
 		struct {
 			struct {
@@ -95,7 +95,7 @@ struct eng_ring {
 	uint32_t tail;	/* index of the oldest entry in use */
 };
 
-/* Number of bytes of a slot, a multiple of 64 so that slots share no cache line. */
+/* Number of bytes of a slot of a send queue, a multiple of 64 so that slots share no cache line. */
 static inline uint32_t eng_send_slot_bytes(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t data = max_sge * (uint32_t)sizeof(struct eng_sge);

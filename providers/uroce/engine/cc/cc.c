@@ -63,7 +63,10 @@ static void cut(struct eng_qp *qp, uint64_t cwnd)
 	set_window(qp, cwnd);
 }
 
-/* Once per window, updates alpha by the fraction of packets that ACKs reported as marked. */
+/*
+ * Counts acknowledged bytes, and those whose ACK echoed a mark; once per window updates alpha by
+ * their fraction.
+ */
 static void measure(struct requester *req, uint64_t cost)
 {
 	struct cc_state *cc = &req->cc;

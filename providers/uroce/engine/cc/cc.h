@@ -2,16 +2,16 @@
 /*
  * Congestion control algorithms: a table, of which a QP uses one row.
  *
- * host: only the peer's socket buffer queues, and no other flow uses it.  A loss takes a quarter of
- * the window, and each acknowledged window adds four full packets.
+ * ENG_CC_LOCAL (host): only the peer's socket buffer queues, and no other flow uses it.  A loss
+ * takes a quarter of the window, and each acknowledged window adds four full packets.
  *
- * network: routers queue, shared with other flows.  A loss takes half, and each window adds one
- * packet. With ECT the window starts small and doubles until the first mark.  If the peer's ACKs
- * echo marks (BECN), it is then reduced by half of the marked fraction, as DCTCP does (RFC 8257),
- * otherwise by a fifth for each CNP (RFC 8511).  The minimum is two packets.
+ * ENG_CC_NETWORK: routers queue, shared with other flows.  A loss takes half, and each acknowledged
+ * window adds one packet.  With ECT the window starts small and doubles until the first mark.  If
+ * the peer's ACKs echo marks (BECN), it is then reduced by half of the marked fraction, as DCTCP
+ * does (RFC 8257), otherwise by a fifth for each CNP (RFC 8511).
  *
- * cwnd.c ensures that the window is reduced once for each window of PSNs (but see cuts_again), and
- * enforces the limit.
+ * The minimum of both is two packets.  cwnd.c ensures that the window is reduced once for each
+ * window of PSNs (but see cuts_again), and enforces the limit.
  */
 #ifndef UROCE_ENGINE_CC_CC_H
 #define UROCE_ENGINE_CC_CC_H
@@ -30,7 +30,10 @@
 struct cc_ops {
 	/* Sets cwnd to the initial window. */
 	void (*start)(struct eng_qp *qp);
-	/* Packets of this weight have been acknowledged. */
+	/*
+	 * Packets of this weight have been acknowledged: increases cwnd, or reduces it by echoed
+	 * marks.
+	 */
 	void (*acked)(struct eng_qp *qp, uint64_t cost);
 	void (*lost)(struct eng_qp *qp);
 	/* A CNP has arrived; NULL: CNPs are ignored. */
@@ -51,7 +54,10 @@ static inline uint64_t cc_packet_weight(const struct eng_qp *qp)
 	return (uint64_t)qp->attr.mtu + CC_PACKET_OVERHEAD;
 }
 
-/* Below this window, in packets, each packet requests an ACK; otherwise the link would idle. */
+/*
+ * While the window of a network is below this number of packets, each packet has AckReq; otherwise
+ * the link would be idle until an ACK arrives.
+ */
 #define CC_ACK_EACH_PACKETS 32
 static inline bool cc_acks_every_packet(const struct eng_qp *qp)
 {

@@ -54,14 +54,17 @@ uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint
 	uint64_t bytes = packets == wqe->packets ? wqe->length : (uint64_t)packets * qp->attr.mtu;
 	uint64_t cost = bytes + (uint64_t)packets * CC_PACKET_OVERHEAD;
 
-	/* The responder paces its responses, so several READs may be in flight. */
+	/*
+	 * On a host a READ weighs little, since the responder paces its responses: several may be
+	 * in flight.
+	 */
 	return wqe->op == ENG_READ && !cc_is_network(qp) ? cost / READ_COST_DIVISOR : cost;
 }
 
 /*
  * Returns the weight of sent packets without READ responses that were placed out of order, as these
- * are no longer in any queue.  On a host they weigh little.  After going back some of them may lie
- * ahead of next_psn.
+ * are no longer in any queue.  Subtracts nothing on a host, where they weigh little, and after
+ * going back, when some of them may lie ahead of next_psn.
  */
 static __attribute__((noinline)) uint64_t without_placed(const struct eng_qp *qp, uint64_t sent)
 {
@@ -109,7 +112,10 @@ inline bool budget_is_open(const struct eng_qp *qp)
 {
 	const struct eng_inflight_budget *share = qp->inflight_budget;
 
-	/* With nothing in flight, the owner's wait queue calls again, if there is one. */
+	/*
+	 * A QP with nothing in flight waits only if the owner calls it again (queued), and one
+	 * without AckReq in flight never, as no ACK would end the wait.
+	 */
 	if (!share || (under_way(&qp->req) == 0 ? !share->queued : !ack_req_in_flight(qp)))
 		return true;
 	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) <

@@ -40,7 +40,7 @@ bool budget_is_open(const struct eng_qp *qp);
 bool budget_is_contended(const struct eng_qp *qp);
 /* Returns true if after a packet of this weight another one would have to wait. */
 bool cwnd_closes(const struct eng_qp *qp, uint64_t cost);
-/* A packet of this weight is sent; packets of this weight are taken back. */
+/* To be called when a packet of this weight is sent, or packets of this weight are taken back. */
 void cwnd_sent(struct eng_qp *qp, uint64_t cost);
 void cwnd_rollback(struct eng_qp *qp, uint64_t cost);
 /*
@@ -48,16 +48,19 @@ void cwnd_rollback(struct eng_qp *qp, uint64_t cost);
  * and for each response, since the budget is a cache line of all QPs.
  */
 void budget_publish(struct eng_qp *qp);
-/* All packets in flight count as lost: they will be sent again. */
+/* Counts all packets in flight as no longer in flight, because they are sent again or given up. */
 void cwnd_reset_inflight(struct eng_qp *qp);
-/* Packets of this weight have been acknowledged. */
+/* To be called when packets of this weight have been acknowledged; increases the window. */
 void cwnd_progress(struct eng_qp *qp, uint64_t cost);
 /* Returns true if packets sent before the last reduction of the window are unacked. */
 static inline bool cwnd_is_recovering(const struct eng_qp *qp)
 {
 	return qp->req.cwnd_recovery_psn != qp->req.unacked_psn;
 }
-/* Returns true if the window may be reduced: once for all packets in flight now. */
+/*
+ * Returns true if the window may be reduced, and then refuses further reductions until all packets
+ * in flight now are acknowledged.
+ */
 static inline bool cwnd_begins_recovery(struct eng_qp *qp)
 {
 	if (cwnd_is_recovering(qp))
@@ -69,7 +72,7 @@ static inline bool cwnd_begins_recovery(struct eng_qp *qp)
 void cwnd_first_loss(struct eng_qp *qp);
 /* Handles a loss; reduces again when retransmitted packets have been lost. */
 void cwnd_loss(struct eng_qp *qp);
-/* Handles a CNP.  Returns false if CNPs mean nothing to this window. */
+/* Handles a CNP.  Returns false if the algorithm ignores CNPs. */
 bool cwnd_congested(struct eng_qp *qp);
 
 #endif

@@ -53,7 +53,7 @@ uint32_t ecn_echo(struct eng_qp *qp, uint32_t psn)
 	packets = psn_diff(psn, credit_adv->last_positive_psn);
 	if (packets <= 0 || 2 * credit_adv->marks < packets)
 		return 0;
-	/* Marks of duplicates and of out-of-order packets are echoed once. */
+	/* More marks than packets are those of duplicates or out-of-order packets: dropped. */
 	credit_adv->marks = credit_adv->marks < packets ? credit_adv->marks - packets : 0;
 	return WIRE_BTH_BECN;
 }
@@ -86,7 +86,7 @@ enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_burst *burst)
 	burst->kind = ENG_BURST_CNP;
 	burst->identification = 0;
 	burst->first_psn = 0;
-	/* The response to the marked packet follows. */
+	/* Not the last burst: the response to the marked packet may follow. */
 	burst->last = false;
 	at = tx_build_reserve(burst, 0);
 	if (!at || tx_build_add_header_only(burst, message_cnp(qp, at)) != TX_BUILD_OK)

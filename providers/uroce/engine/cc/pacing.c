@@ -75,7 +75,10 @@ static void grow(struct pacing *pacing)
 		pacing->rate = RATE_MAX;
 }
 
-/* Changes the rate once in an interval: congestion reported earlier is that of older packets. */
+/*
+ * Changes the rate at most once in an interval, as later reports in it concern packets sent before
+ * the change.  Only the first congestion of all changes it at once.
+ */
 static void find_rate(struct pacing *pacing, uint64_t now)
 {
 	bool is_first = pacing->is_congested && pacing->phase == PACING_DOUBLING;
@@ -104,7 +107,7 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 {
 	uint64_t passed = elapsed(pacing->filled_at, now);
 
-	/* A long pause fills it; more would overflow the product. */
+	/* One second fills the bucket; a longer time could overflow the product. */
 	if (passed > 1000000000)
 		passed = 1000000000;
 	pacing->tokens += (int64_t)(passed * pacing->rate / 1000000);

@@ -41,14 +41,17 @@ static inline bool pacing_is_on_network(const struct pacing *pacing)
 void pacing_start(struct pacing *pacing, uint64_t now);
 /* Starts pacing for a network path; marks: packets are sent with ECT, so the rate starts low. */
 void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now);
-/* Bytes that may be sent after pacing_open() has returned true; one packet may exceed them. */
+/* Bytes that may be sent once pacing_open() returns true; the last packet may exceed them. */
 int64_t pacing_allowance(const struct pacing *pacing);
 /* Updates the tokens.  Returns true if a burst, or all of the left bytes, may be sent. */
 bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now);
 /* Time in ns at which pacing_open() will return true; UINT64_MAX: it already does. */
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left);
 void pacing_spent(struct pacing *pacing, uint32_t bytes);
-/* Events: all responses of a READ were sent; a READ was requested again; a CNP arrived. */
+/*
+ * To be called when all responses of a READ were sent; when a READ was requested again; when a CNP
+ * arrived.
+ */
 void pacing_read_done(struct pacing *pacing);
 void pacing_lost(struct pacing *pacing);
 void pacing_congested(struct pacing *pacing);

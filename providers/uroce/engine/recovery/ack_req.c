@@ -33,7 +33,10 @@ static bool ends_burst(const struct eng_burst *burst, uint32_t bytes)
 	       burst->bytes + 2 * bytes > burst->max_bytes;
 }
 
-/* rule C10: new credits should be reported before the known ones are used up. */
+/*
+ * Returns true if wqe should request an ACK so that new credits are reported before the known ones
+ * are used up (rule C10).
+ */
 static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	const struct credit *credit = &qp->req.credit;
@@ -57,8 +60,8 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 
 /*
  * Retransmitted messages have AckReq, and so has every message while other QPs have packets in
- * flight: if these used up the in-flight budget, this QP could not request an ACK later, and the
- * budget of its own packets would never be released.
+ * flight: without it the in-flight budget of the message would be released only after a later
+ * packet or an ACK probe.
  */
 bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 		    const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes, uint64_t cost,

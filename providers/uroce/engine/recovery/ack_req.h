@@ -42,7 +42,10 @@ bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 
 /* Returns true if packets without AckReq are in flight, and no packet with AckReq will follow. */
 bool ack_probe_is_due(const struct eng_qp *qp);
-/* Returns true if the application waits for packets in flight that have no signaled request. */
+/*
+ * Returns true if something waits for the packets in flight: the event of SQD, or the completion of
+ * a request with a local error or of a signaled local request.
+ */
 bool ack_probe_is_urgent(const struct eng_qp *qp);
 /* Makes an ACK probe pending. */
 void ack_probe_begin(struct eng_qp *qp, uint64_t now);

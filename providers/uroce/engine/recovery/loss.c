@@ -9,7 +9,10 @@
 #include "engine/recovery/probe.h"
 #include "engine/tx/sq.h"
 
-/* The specification allows four times the Local ACK Timeout. */
+/*
+ * After a late response the timeout is four times the Local ACK Timeout, the specification's
+ * maximum.
+ */
 #define LATE_SHIFT 2
 
 static uint64_t timeout_ns(const struct eng_qp *qp)
@@ -57,7 +60,7 @@ void loss_sent_again(struct eng_qp *qp, uint64_t now)
 		qp->req.last_progress = now;
 }
 
-/* A retry for packets that were lost; the last one fails. */
+/* Uses up a retry and goes back to unacked_psn in state to; fails if no retry is left. */
 static enum eng_status retry(struct eng_qp *qp, enum loss_state to, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -168,7 +171,7 @@ uint64_t loss_deadline_least(const struct eng_qp *qp)
 		return 0;
 	if (!sq_awaits_response(qp) || qp->attr.timeout_code == 0)
 		return ENG_NEVER;
-	/* An ACK that is not under way may be due to be solicited. */
+	/* Without AckReq in flight an ACK probe may be due earlier. */
 	if (!ack_req_in_flight(qp))
 		return 0;
 	timeout = ack_timeout_ns(qp->attr.timeout_code);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The events of loss recovery (loss_state.h) and its timers: the Local ACK Timeout with its retries
- * and the wait that an RNR NAK asks for (rule S10), and ahead of the timeout the probes (probe.h).
+ * and the RNR NAK timer (rule S10), and ahead of the timeout the probes (probe.h).
  */
 #ifndef UROCE_ENGINE_RECOVERY_LOSS_H
 #define UROCE_ENGINE_RECOVERY_LOSS_H
@@ -9,7 +9,7 @@
 #include "engine/recovery/loss_state.h"
 #include "engine/recovery/rtt.h"
 
-/* To be called when unacked_psn has increased: restarts timers and retries. */
+/* To be called when unacked_psn has increased: restarts timers and restores retries. */
 void loss_progress(struct eng_qp *qp, uint64_t now);
 
 /* To be called at the end of a packet's processing: takes an RTT sample if it acknowledged one. */
@@ -49,7 +49,7 @@ enum eng_status loss_nak(struct eng_qp *qp, uint64_t now);
 bool loss_has_rnr_retries(const struct eng_qp *qp);
 /* Handles an RNR NAK: waits for the time of timer_code, then sends the packet again (rule C6). */
 enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now);
-/* Ends RNR_WAIT. */
+/* Ends RNR_WAIT, because the RNR NAK timer has expired. */
 void loss_rnr_over(struct eng_qp *qp, uint64_t now);
 
 /* Time in ns of the next call of loss_expire(), or ENG_NEVER. */

@@ -61,7 +61,10 @@ void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now)
 	loss->acted_at = now;
 	if (action != LOSS_ACTION_ACK_PROBE || !loss_acts(qp))
 		loss->action = action;
-	/* The next ACK may be for the packet that is timed, for its repetition or for the probe. */
+	/*
+	 * No RTT sample: the next ACK may be for the timed packet, for its repetition or for the
+	 * probe.
+	 */
 	rtt_cancel(&qp->req.rtt);
 }
 

@@ -68,7 +68,7 @@ static void send_oldest(struct eng_qp *qp, uint64_t now)
 {
 	struct loss *loss = &qp->req.loss;
 
-	/* Responses that were in flight at that NAK must not count as further NAKs. */
+	/* Responses that were in flight at the NAK of GO_BACK must not count as further NAKs. */
 	if (loss->state == LOSS_GO_BACK)
 		loss->resume = LOSS_GO_BACK;
 	cwnd_loss(qp);

@@ -55,7 +55,7 @@ static bool peer_reports_credits(const struct eng_qp *qp, const struct wire_pack
 	return credit_is_reported(qp);
 }
 
-/* The READ that the response belongs to, if it is kept, or NULL. */
+/* Returns the READ that an out-of-order response belongs to, or NULL if it must not be placed. */
 static const struct eng_send_wqe *placing_request(const struct eng_qp *qp,
 						  const struct wire_packet *packet)
 {
@@ -132,7 +132,7 @@ static bool is_missing(const struct eng_qp *qp, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* Returns true if a requested part has not arrived. */
+/* Returns true if a part that was requested again has not arrived. */
 static bool waits(const struct eng_qp *qp)
 {
 	return psn_diff(qp->req.read_retry.requested_psn, qp->req.unacked_psn) > 0;
@@ -152,7 +152,10 @@ static void request_parts(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_
 	count(qp, ENG_COUNT_FAST_RETRANSMITS);
 }
 
-/* Returns true if responses to later requests have arrived, but not a part requested earlier. */
+/*
+ * Returns true if a part requested again has not arrived for a probe timeout, although responses to
+ * requests sent after it have.
+ */
 static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 {
 	const struct read_retry *read_retry = &qp->req.read_retry;

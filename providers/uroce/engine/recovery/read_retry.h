@@ -8,11 +8,11 @@
  * A READ is requested again when its last response, or a response of a later READ, has arrived.
  * Earlier the responder is still sending, and one that keeps a single range for each READ would
  * drop the rest of it.  (uroce keeps up to 8 parts: qp_priv.h.)  If the part does not arrive, it is
- * requested again after a probe timeout (rtt.h), when responses to later requests have arrived or
- * nothing has.
+ * requested again after a probe timeout (rtt.h): when responses to later requests have arrived, or
+ * when no packet at all has.
  *
- * Only with peers that report credits, and where there are probes.  Linux's rxe reports none:
- * everything from the missing response on is requested again at once.
+ * Only with peers that report credits, and where there are probes.  From Linux's rxe, which reports
+ * none, everything from the missing response on is requested again at once.
  */
 #ifndef UROCE_ENGINE_RECOVERY_READ_RETRY_H
 #define UROCE_ENGINE_RECOVERY_READ_RETRY_H
@@ -47,7 +47,7 @@ enum eng_tx read_retry_transmit(struct eng_qp *qp, struct eng_burst *burst);
 void read_retry_rollback(struct eng_qp *qp);
 /* Asserts that count is the number of bits set. */
 void read_retry_check(const struct read_retry *read_retry);
-/* Returns true if a response has been placed out of order.  If not, nothing else must be called. */
+/* Returns true if a READ response has been placed out of order. */
 static inline bool read_retry_is_active(const struct eng_qp *qp)
 {
 	return qp->req.read_retry.count > 0;

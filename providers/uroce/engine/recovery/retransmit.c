@@ -16,7 +16,7 @@ enum {
 	TRIALS = 4,
 };
 
-/* Sends an unsolicited ACK, which shows the peer that it may keep packets. */
+/* Makes an unsolicited ACK pending, which shows the peer that it may keep packets. */
 static void announce_credits(struct eng_qp *qp)
 {
 	if (qp->reports_credits && can_respond(qp) && qp->resp.repeats == 0)
@@ -37,7 +37,10 @@ void retransmit_announce(struct eng_qp *qp)
 	qp->req.retransmit.trials++;
 }
 
-/* Returns true if the peer keeps out-of-order packets, or if that may be tried. */
+/*
+ * Returns true if the peer keeps out-of-order packets, or if that may be tried: at most TRIALS
+ * times, and only after a first unsolicited ACK to it, which this function makes pending.
+ */
 static bool peer_may_keep_ooo(struct eng_qp *qp)
 {
 	struct retransmit *retransmit = &qp->req.retransmit;
@@ -50,7 +53,10 @@ static bool peer_may_keep_ooo(struct eng_qp *qp)
 	return retransmit->trials++ > 0;
 }
 
-/* Returns false if all packets are about to be sent again anyway. */
+/*
+ * Returns false if nothing is in flight to be retransmitted: all packets are about to be sent again
+ * anyway.
+ */
 static bool is_possible(const struct eng_qp *qp)
 {
 	return sq_awaits_response(qp) && qp->req.loss.state != LOSS_RNR_WAIT;
@@ -61,13 +67,16 @@ static uint32_t retransmit_end(const struct retransmit *retransmit)
 	return psn_add(retransmit->psn, retransmit->packets);
 }
 
-/* The burst and the packets in flight limit a retransmission further. */
+/*
+ * Returns the number of packets of the next retransmission; the burst and the packets in flight
+ * limit it further.
+ */
 static uint32_t twice(uint32_t packets)
 {
 	return packets == 0 ? 1 : 2 * packets;
 }
 
-/* Number of retransmitted packets not acknowledged yet; 0 or less: none. */
+/* Number of retransmitted packets not acknowledged yet; 0 or negative: none. */
 static int32_t packets_left(const struct eng_qp *qp)
 {
 	if (qp->req.loss.state != LOSS_RECOVERY)

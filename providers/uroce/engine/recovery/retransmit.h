@@ -60,7 +60,10 @@ void retransmit_stop(struct eng_qp *qp);
 /* To be called when unacked_psn has increased in RECOVERY. */
 void retransmit_progress(struct eng_qp *qp);
 
-/* To be called after an ACK: an ACK that ends right after the retransmission shows what is next. */
+/*
+ * To be called after an ACK: if it ends right after the retransmitted packets, retransmits those
+ * after them, or goes back.
+ */
 void retransmit_acknowledged(struct eng_qp *qp, uint64_t now);
 
 /* To be called after a READ or Atomic response, which can end RECOVERY as well. */

@@ -35,7 +35,7 @@ static inline bool rtt_is_timing(const struct rtt *rtt)
 	return rtt->timed_at != 0;
 }
 
-/* The packet with this PSN is sent now. */
+/* To be called when the packet with this PSN is sent: starts to time it. */
 static inline void rtt_start(struct rtt *rtt, uint32_t psn, uint64_t now)
 {
 	rtt->timed_psn = psn;
@@ -47,7 +47,7 @@ static inline void rtt_cancel(struct rtt *rtt)
 	rtt->timed_at = 0;
 }
 
-/* The packet that is timed has been acknowledged. */
+/* To be called when the timed packet has been acknowledged: updates the estimates. */
 static inline void rtt_sample(struct rtt *rtt, uint64_t now)
 {
 	uint64_t latest = elapsed(rtt->timed_at, now), difference;

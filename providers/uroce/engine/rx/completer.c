@@ -31,8 +31,8 @@ static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
 }
 
 /*
- * unacked_psn has advanced from there, by packets of this weight.  After going back, the response
- * to a packet sent before may advance it beyond next_psn.
+ * To be called when unacked_psn has advanced from PSN from, by packets of this weight.  After going
+ * back, the response to a packet sent before may have advanced it beyond next_psn.
  */
 static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t now)
 {
@@ -47,7 +47,10 @@ static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t
 	sq_retire_local(qp);
 }
 
-/* The response with this PSN to the oldest request has arrived. */
+/*
+ * Acknowledges the packets of the oldest request up to psn, whose READ or Atomic response has
+ * arrived.
+ */
 static void oldest_got_response(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 				uint64_t now)
 {
@@ -113,7 +116,7 @@ void completer_sent(struct eng_qp *qp, uint64_t now)
 		sq_raise_drained(qp);
 }
 
-/* Handles a NAK that ends the QP; its PSN is that of the oldest request now. */
+/* Returns the error of the oldest request, which a NAK that ends the QP refers to. */
 static enum eng_status fatal_nak(struct eng_qp *qp, uint8_t code)
 {
 	switch (code) {
@@ -131,8 +134,9 @@ static enum eng_status fatal_nak(struct eng_qp *qp, uint8_t code)
 
 /*
  * rule S11: a NAK for PSN n acknowledges SENDs and WRITEs before n.  If the response to a READ or
- * Atomic before n is missing, it is an implied NAK for that (rule S8), and an RNR NAK also starts
- * its wait (rule S10), unless no RNR retry is left: then it is for another request than the oldest.
+ * Atomic before n is missing, it is an implied NAK for that request (rule S8), and an RNR NAK also
+ * starts the RNR NAK timer (rule S10).  If then no RNR retry is left, only the implied NAK is
+ * handled, as the RNR NAK is for a later request than the oldest.
  */
 static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *packet,
 				   uint64_t now)
@@ -157,7 +161,7 @@ static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *
 
 static void note_unsolicited_ack(struct eng_qp *qp, const struct wire_packet *packet)
 {
-	/* An adapter responds to an ACK probe as well. */
+	/* After an ACK probe the ACK may be its response, which adapters send as well. */
 	if (qp->req.loss.ack_probe_at == 0)
 		ooo_peer_reported_credits(qp, syndrome_code(packet->syndrome));
 }
@@ -171,7 +175,10 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
 	credit_update_unsolicited(qp, packet->syndrome, packet->msn);
-	/* An adapter acknowledges a duplicate as well.  Before RTS nothing has been sent. */
+	/*
+	 * With duplicates in flight the ACK may be for one of them, which adapters acknowledge as
+	 * well; before RTS nothing has been sent.
+	 */
 	if (qp->state == ENG_RTR || retransmit_duplicates_are_acked(&qp->req))
 		note_unsolicited_ack(qp, packet);
 	if (qp->req.retransmit.peer == PEER_UNANSWERED)
@@ -240,8 +247,8 @@ static enum eng_status receive_response(struct eng_qp *qp, const struct wire_pac
 
 	if (!acknowledge(qp, psn_sub(packet->psn, req->unacked_psn), now)) {
 		/*
-		 * rule S8: an earlier response is missing: request it again, but only the missing
-		 * ones.
+		 * rule S8: an earlier response is missing.  Only the missing ones are requested
+		 * again if this one can be placed.
 		 */
 		if (answer == OP_READ_RESPONSE && read_retry_place(qp, packet, now))
 			return ENG_SUCCESS;
@@ -317,7 +324,7 @@ static bool brings_credits(const struct eng_qp *qp, const struct wire_packet *pa
 	return can_request(qp) && psn_diff(packet->psn, qp->req.unacked_psn) < 0;
 }
 
-/* Does the same as receive_unacknowledged() for such ACKs, without checks for other packets. */
+/* Does the same as completer_receive() in the cases that completer.h names, with fewer checks. */
 bool completer_receive_fast(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -372,7 +379,10 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 		if (req->loss.ack_probe_at)
 			retransmit_on_ack_probe(qp, packet, now);
 	} else {
-		/* rule S8: duplicate and ghost ACKs change nothing but times. */
+		/*
+		 * rule S8: duplicate and ghost ACKs acknowledge nothing; a duplicate READ response
+		 * may extend the timeout.
+		 */
 		count(qp, ENG_COUNT_DROPPED);
 		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
 		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0)

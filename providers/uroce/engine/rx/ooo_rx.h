@@ -7,8 +7,8 @@
  * a NAK as usual, and once the missing packet has arrived an ACK for everything kept.
  *
  * Only for a peer that has sent an unsolicited ACK with credits (rules C8, C9), as uroce does: such
- * a peer handles an ACK beyond the NAK.  Linux's rxe and adapters are not known to; rxe reports no
- * credits at all.
+ * a peer handles an ACK beyond the NAK.  It is not known that rxe and adapters handle such an ACK;
+ * rxe reports no credits at all.
  *
  * The owner provides a block of memory for each packet (eng_ops.ooo_alloc) and limits them for the
  * process; ENG_AHEAD_PACKETS limits them for the QP.  Without memory out-of-order packets are

@@ -47,7 +47,7 @@ static enum request_error check_resources(const struct eng_qp *qp, const struct 
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 
-	/* rule C6: nothing is consumed or executed. */
+	/* rule C6: without a receive WQE nothing is consumed or executed. */
 	if (!(qp->rq_shared && qp->ops->get_recv_wqe) && needs_receive(packet, family) &&
 	    eng_ring_used(qp->rq) == 0)
 		return REQUEST_RNR;
@@ -110,7 +110,10 @@ static enum request_error check_length(const struct eng_qp *qp, const struct wir
 	return REQUEST_RIGHT;
 }
 
-/* Checks the whole range of the RETH; a length of zero refers to no memory. */
+/*
+ * R_Key check and bounds check of the whole range of the RETH; a length of zero refers to no
+ * memory.  Atomics and ATOMIC_WRITE are checked when they are executed.
+ */
 static enum request_error check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	uint32_t need = wire_op_family(packet->opcode) == WIRE_FAMILY_READ ? ENG_REMOTE_READ

@@ -10,7 +10,8 @@
 enum request_error check_request(const struct eng_qp *qp, const struct wire_packet *packet);
 
 /*
- * As check_request(), for UC, whose opcode sequence differs and which has no responder resources.
+ * As check_request(), for UC, whose opcode sequence differs and which has no RNR NAKs and no
+ * responder resources.
  */
 enum request_error check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet);
 

@@ -53,7 +53,10 @@ static bool is_pending(const struct resp_res *entry)
 	return entry->kind != RESP_RES_FREE && entry->next != entry->end;
 }
 
-/* The entry has a pending response: the search for pending responses starts there at the latest. */
+/*
+ * Counts entry, which has got pending responses, and lets the search for pending ones start there
+ * at the latest.
+ */
 static void mark_pending(struct eng_qp *qp, const struct resp_res *entry)
 {
 	uint32_t index = index_of(qp, entry);
@@ -118,9 +121,9 @@ void *eng_set_resp_res(struct eng_qp *qp, void *memory, uint32_t depth)
 }
 
 /*
- * An entry without response is outstanding at the peer, which has then used up its depth.  One
- * whose response is only repeated may be complete there: the peer may have received the first
- * response.
+ * An entry with a pending response is outstanding at the peer, which has then used up its depth.
+ * But if that response is only repeated, the request may be complete there: the peer may have
+ * received the first response.
  */
 bool resp_res_has_room(const struct eng_qp *qp)
 {
@@ -163,7 +166,7 @@ struct resp_res *resp_res_find(struct eng_qp *qp, uint32_t psn)
 	return NULL;
 }
 
-/* Returns the first pending packet from next on. */
+/* Returns next, or the end of the hole that begins there: the next pending packet. */
 static uint32_t behind_hole(const struct resp_res *entry, uint32_t next)
 {
 	for (uint32_t i = 0; i < entry->holes; i++)

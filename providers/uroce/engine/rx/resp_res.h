@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Responder resources: the last max_dest_rd_atomic READs and Atomics, so that duplicates can be
- * answered (rules S4, S12), and the answers that are still to be sent.
+ * answered (rules S4, S12), and the responses that are still to send.
  */
 #ifndef UROCE_ENGINE_RX_RESP_RES_H
 #define UROCE_ENGINE_RX_RESP_RES_H
@@ -23,12 +23,14 @@ void resp_res_replay(struct eng_qp *qp, struct resp_res *entry, uint32_t from, u
 struct resp_res *resp_res_pending(struct eng_qp *qp);
 /* As resp_res_pending(), read-only. */
 const struct resp_res *resp_res_peek(const struct eng_qp *qp);
-/* Returns true if the entry's next packet is the first, or the last, that a request asked for. */
+/*
+ * Return true if the entry's next packet is the first, or the last, of a part that was requested.
+ */
 bool resp_res_begins_part(const struct resp_res *entry);
 bool resp_res_ends_part(const struct resp_res *entry);
 /* To be called before a burst of responses, which resp_res_rollback() would take back. */
 void resp_res_begin_burst(struct eng_qp *qp);
-/* The response packets of entry before next are in the burst. */
+/* To be called when the response packets of entry before next have been added to the burst. */
 void resp_res_sent(struct eng_qp *qp, struct resp_res *entry, uint32_t next);
 /* Makes all responses since resp_res_begin_burst() pending again. */
 void resp_res_rollback(struct eng_qp *qp);

@@ -86,11 +86,14 @@ enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uin
 		responder_request_last_ack(qp);
 	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
-		/* Packets that arrive during the RNR wait have not been lost. */
+		/* Packets that arrive during the RNR wait have not been lost: no NAK for them. */
 		if (!resp->ooo.first)
 			resp->ooo_psn = psn_sub(psn, 1);
 	}
-	/* A response failed while the NAK of a later error is pending, which has ended the QP. */
+	/*
+	 * In ERR: a READ response failed while the NAK of a later error, which ended the QP, was
+	 * pending.
+	 */
 	if (!row->fatal || qp->state == ENG_ERR)
 		return ENG_SUCCESS;
 	if (resp->taken && row->receive_status != ENG_WR_FLUSH_ERR) {
@@ -254,7 +257,10 @@ static enum request_error execute_atomic_write(struct eng_qp *qp, const struct w
 	return REQUEST_RIGHT;
 }
 
-/* Also atomic with respect to other threads of this host that use atomic instructions. */
+/*
+ * Executes the Atomic and returns the value before it.  Also atomic with respect to other threads
+ * of this host that use atomic instructions.
+ */
 static uint64_t atomic_apply(uint64_t *target, const struct wire_packet *packet)
 {
 	uint64_t expected = packet->compare;
@@ -282,7 +288,10 @@ static enum request_error execute_atomic(struct eng_qp *qp, const struct wire_pa
 	return REQUEST_RIGHT;
 }
 
-/* Executes a packet that has passed all checks.  Errors found here could not be found before. */
+/*
+ * Executes a packet that has passed check_request(), and returns the errors that only the execution
+ * shows.
+ */
 static enum request_error execute(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	switch (wire_op_family(packet->opcode)) {
@@ -302,7 +311,10 @@ static enum request_error execute(struct eng_qp *qp, const struct wire_packet *p
 	}
 }
 
-/* A packet that an ACK acknowledges has been executed. */
+/*
+ * To be called when a SEND or WRITE packet has been executed: makes an ACK pending if it has
+ * AckReq.
+ */
 static inline void request_ack(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
@@ -351,8 +363,8 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 		return;
 	entry->until = offset + packet->dma_length;
 	/*
-	 * A duplicate from the start may be a retry after an RNR NAK; from the middle, responses
-	 * were lost.  On a network a duplicate from the start means a loss as well.
+	 * A duplicate from the start may be a retry after an RNR NAK, but on a network it means a
+	 * loss.  A duplicate from the middle always means that responses were lost.
 	 */
 	if (from > 0 || pacing_is_on_network(&qp->resp.pacing))
 		pacing_lost(&qp->resp.pacing);
@@ -368,7 +380,10 @@ static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet
 		resp_res_replay(qp, entry, 0, 1);
 }
 
-/* Not executed again: its response carries no data, so a new one can be made. */
+/*
+ * A duplicate ATOMIC_WRITE is not executed again; its response carries no data, so a new one is
+ * made.
+ */
 static void duplicate_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct resp_res *entry = resp_res_find(qp, packet->psn);
@@ -419,15 +434,17 @@ void responder_establish(struct eng_qp *qp)
 		return;
 	qp->resp.established = true;
 	/*
-	 * The first request of the peer shows that the connection is established.  The application
-	 * gets an event in RTR only, where it may wait for that; the connection manager may wait
-	 * longer.
+	 * The first request of the peer shows that the connection is established.  An application
+	 * may wait for that in RTR; the connection manager may wait for it longer.
 	 */
 	qp->ops->event(qp->owner,
 		       qp->state == ENG_RTR ? ENG_EVENT_COMM_EST : ENG_EVENT_FIRST_REQUEST);
 }
 
-/* The pending NAK would have acknowledged earlier packets (rule S11): an ACK must do it. */
+/*
+ * Ends the NAK because the expected packet has arrived.  A pending NAK would have acknowledged
+ * earlier packets (rule S11): an ACK must do that.
+ */
 static void cancel_nak(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
@@ -454,7 +471,10 @@ static enum request_error execute_in_order(struct eng_qp *qp, const struct wire_
 	return error;
 }
 
-/* Out-of-order packets were dropped although only reordered: NAK now, so that they are resent. */
+/*
+ * Makes a NAK of expected_psn pending if a later packet has been received out of order: another
+ * hole precedes that packet, or it was dropped.
+ */
 static enum eng_status nak_next_hole(struct eng_qp *qp)
 {
 	const struct responder *resp = &qp->resp;
@@ -465,9 +485,9 @@ static enum eng_status nak_next_hole(struct eng_qp *qp)
 }
 
 /*
- * A missing packet has arrived: executes the packets that are kept after it.  The ACK covers all of
- * them even if none has AckReq, or the NAK of the next hole does.  A packet that could not be kept
- * is such a hole as well.
+ * Called when a missing packet has arrived: executes the packets that are kept after it.  The ACK
+ * covers all of them even if none has AckReq, or the NAK of the next hole does.  A packet that
+ * could not be kept is such a hole as well.
  */
 static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, bool missed,
 							     bool unasked)
@@ -499,8 +519,8 @@ static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, 
 }
 
 /*
- * Does the same as execute_in_order() for such a SEND in a third of the instructions, since the
- * kind of the request is known.
+ * Does the same as execute_in_order() for the SENDs that responder.h names, in a third of the
+ * instructions, since the kind of the request is known.
  */
 bool responder_receive_fast(struct eng_qp *qp, const struct wire_packet *packet)
 {

@@ -27,7 +27,10 @@ enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uin
 /* Makes an ACK of everything executed pending, since the QP will not send anything later. */
 void responder_request_last_ack(struct eng_qp *qp);
 
-/* To be called for the first packet from the peer: raises the event while the QP is in RTR. */
+/*
+ * To be called for each request in order: the first one raises ENG_EVENT_COMM_EST in RTR,
+ * ENG_EVENT_FIRST_REQUEST in a later state.
+ */
 void responder_establish(struct eng_qp *qp);
 
 /* Takes the next receive WQE for the message being received; REQUEST_RNR: there is none. */

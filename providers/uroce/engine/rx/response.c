@@ -31,7 +31,7 @@ static enum tx_build_result add_aeth(struct eng_qp *qp, struct eng_burst *burst,
 		  : TX_BUILD_NO_ROOM;
 }
 
-/* Adds a packet that always fits because it is the first of the burst. */
+/* Adds an ACK or NAK, which always fits because it is the first packet of the burst. */
 static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_burst *burst, uint32_t psn,
 			     uint8_t syndrome, uint32_t becn)
 {
@@ -39,7 +39,10 @@ static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_burst *burst, uint32_
 	return add_aeth(qp, burst, psn, syndrome, becn) == TX_BUILD_OK ? ENG_TX_BURST : ENG_TX_IDLE;
 }
 
-/* Reports credits in an ACK of all PSNs up to psn. */
+/*
+ * Returns BECN or 0, and sets *syndrome, for an ACK of all PSNs up to psn, which then count as
+ * acknowledged.
+ */
 static uint32_t advertise(struct eng_qp *qp, uint32_t psn, uint8_t *syndrome)
 {
 	uint32_t becn = ecn_echo(qp, psn);
@@ -101,12 +104,12 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 	qp->resp.ack_pending = false;
 	qp->resp.nak = NAK_STATE_SENT;
 	if (syndrome_kind(syndrome) == AETH_ACK) {
-		/* READ responses sent before may have acknowledged it. */
+		/* The ACK is needless if READ responses sent before have acknowledged the PSN. */
 		if (psn_diff(psn, qp->resp.credit_adv.last_positive_psn) <= 0)
 			return ENG_TX_STATE;
 		syndrome = credit_advertise(qp, psn);
 	} else {
-		/* rule C8: so the next unsolicited ACK has that PSN. */
+		/* rule C8: so the next unsolicited ACK has the PSN before the NAK. */
 		credit_acknowledged(qp, psn_sub(psn, 1));
 	}
 	if (is_rnr_nak(&qp->resp))
@@ -114,7 +117,7 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 	return send_aeth(qp, burst, psn, syndrome, 0);
 }
 
-/* Adds one packet of a response, unless the burst is full.  It reports credits as well. */
+/* Adds one packet of a response, with credits if it has an AETH, unless the burst is full. */
 static enum tx_build_result add_response(struct eng_qp *qp, struct eng_burst *burst,
 					 struct message_response *fields,
 					 const struct payload *payload)
@@ -158,7 +161,8 @@ static uint8_t read_operation(const struct resp_res *entry)
 }
 
 /*
- * Maps with the rights of the queue that the READ named, even within a message for another (XRC).
+ * Maps the memory of the next response packet.  XRC: with the rights of the queue that the READ
+ * named, even while a message for another queue is being received.
  */
 static const void *map_read(struct eng_qp *qp, const struct resp_res *entry, uint32_t length)
 {
@@ -208,7 +212,7 @@ static enum tx_build_result add_read_packet(struct eng_qp *qp, struct eng_burst 
 static enum tx_build_result add_read(struct eng_qp *qp, struct eng_burst *burst,
 				     struct resp_res *entry)
 {
-	/* A full shared-memory ring makes its writer wait. */
+	/* No limit for shared memory, where a full ring makes its writer wait. */
 	int64_t allowance = qp->lossless_transport ? INT64_MAX : pacing_allowance(&qp->resp.pacing);
 	uint32_t bytes_before = burst->bytes;
 	enum tx_build_result result = TX_BUILD_OK;
@@ -331,7 +335,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64
 
 void response_rollback(struct eng_qp *qp, const struct eng_burst *burst)
 {
-	/* The peer has not received the credits of this burst. */
+	/* The peer has not received the burst, so its credits do not count as reported. */
 	qp->resp.credit_adv = qp->resp.credit_adv_before;
 	switch (burst->kind) {
 	case ENG_BURST_ACK:

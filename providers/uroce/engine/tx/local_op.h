@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Send requests that never leave the adapter: LOCAL_INV and BIND_MW.  They are executed when their
- * turn in the send queue comes, and complete in order with all others.
+ * Local operations: LOCAL_INV and BIND_MW (MW bind), which are never sent.  They are executed when
+ * their turn in the send queue comes, and complete in order with all other requests.
  */
 #ifndef UROCE_ENGINE_TX_LOCAL_OP_H
 #define UROCE_ENGINE_TX_LOCAL_OP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Builds the headers of packets.  Every packet is a function of (WQE, PSN), so no state is kept for
- * packets, and a retry only sets the next PSN back.
+ * Builds the headers of packets.  Every request packet but its AckReq is a function of (WQE, PSN),
+ * so no state is kept for packets, and a retry only sets the next PSN back.
  */
 #ifndef UROCE_ENGINE_TX_PKT_HDR_H
 #define UROCE_ENGINE_TX_PKT_HDR_H
@@ -55,7 +55,7 @@ uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe
 uint32_t message_read_part(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
 			   uint32_t packets, uint8_t *at);
 
-/* Zero-length SEND with AckReq. */
+/* ACK probe: zero-length SEND with AckReq, with a PSN that has been acknowledged (ack_req.h). */
 uint32_t message_ack_probe(const struct eng_qp *qp, uint32_t psn, uint8_t *at);
 
 /* Congestion notification packet; its reserved bytes count as a header. */

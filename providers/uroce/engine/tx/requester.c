@@ -52,7 +52,10 @@ static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wq
 	       (wqe->op == ENG_WRITE_IMM || psn_diff(qp->req.unacked_psn, wqe->first_psn) <= 0);
 }
 
-/* Rules C13, C16 and S12 for a message of which no packet has been sent. */
+/*
+ * Returns ENG_TX_BURST if a message may begin, otherwise the reason why not: fence (rule C16), READ
+ * depth (rule S12) or credits (rule C13).
+ */
 static enum eng_tx may_begin(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	const struct requester *req = &qp->req;
@@ -78,7 +81,10 @@ static const struct eng_send_wqe *passed_by(const struct eng_qp *qp, const struc
 	return next->wqe->op != ENG_WRITE_IMM ? next->wqe : NULL;
 }
 
-/* rule C17: only new packets are checked against credits. */
+/*
+ * Checks a packet that has never been sent.  rule C17: only such packets are checked against
+ * credits.
+ */
 static enum eng_tx may_send_new(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	const struct eng_send_wqe *passed;
@@ -94,7 +100,10 @@ static enum eng_tx may_send_new(struct eng_qp *qp, const struct next *next, uint
 	return next->begins ? may_begin(qp, next, now) : ENG_TX_BURST;
 }
 
-/* Minimum room in the window, in bytes: a READ is sent if there is any. */
+/*
+ * Minimum room in the window, in bytes, to send the packet: on a network a READ or Atomic is sent
+ * if there is any.
+ */
 static uint64_t least_room(const struct eng_qp *qp, const struct next *next)
 {
 	return next->answered && cc_is_network(qp) ? 1 : next->cost;
@@ -175,7 +184,10 @@ static inline void mark_started(struct eng_qp *qp, const struct next *next)
 	count(qp, ENG_COUNT_SENDS);
 }
 
-/* Inline, because most of it is constant for a short request. */
+/*
+ * Accounts for a packet that is in the burst.  Inline, because most of it is constant for a short
+ * request.
+ */
 static inline void mark_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 	__attribute__((always_inline));
 static inline void mark_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
@@ -191,8 +203,8 @@ static inline void mark_sent(struct eng_qp *qp, const struct next *next, uint64_
 		mark_started(qp, next);
 	if (is_new(req)) {
 		/*
-		 * A packet without AckReq is acknowledged only when a later packet or a probe
-		 * requests an ACK.
+		 * A packet without AckReq is not timed: it is acknowledged only when a later packet
+		 * or a probe requests an ACK.
 		 */
 		if (!rtt_is_timing(&req->rtt) && req->loss.state == LOSS_OPEN &&
 		    req->ackreq_psn == psn_add(req->next_psn, next->psns - 1))
@@ -214,7 +226,10 @@ static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_w
 {
 	const struct eng_sge *sge = wqe->data.sge;
 
-	/* The application must not change a posted buffer before the completion. */
+	/*
+	 * No copy is needed, as the application must not change a posted buffer before the
+	 * completion.
+	 */
 	payload->length = length;
 	payload->stable = true;
 	payload->kind = PAYLOAD_BYTES;
@@ -323,7 +338,7 @@ retransmit_one(struct eng_qp *qp, struct eng_burst *burst, struct eng_send_wqe *
 	return result;
 }
 
-/* Fills a burst with missing packets.  Their ACK cannot be delayed. */
+/* Fills a burst with missing packets, all with AckReq, so that their ACK is not delayed. */
 static __attribute__((noinline)) enum eng_tx send_retransmit(struct eng_qp *qp,
 							     struct eng_burst *burst)
 {

@@ -20,7 +20,9 @@ bool requester_waits_for_cwnd(const struct eng_qp *qp, uint32_t packets);
 /* Fills burst with the pending action of loss recovery; ENG_TX_IDLE: it is not needed any more. */
 enum eng_tx requester_transmit_control(struct eng_qp *qp, struct eng_burst *burst);
 
-/* Returns true if requester_transmit() has nothing to do; false on UC and UD, where it completes.
+/*
+ * Returns true if requester_transmit() has nothing to do; false on UC and UD, where sent requests
+ * complete in the next call.
  */
 static inline bool requester_is_done(const struct eng_qp *qp)
 {

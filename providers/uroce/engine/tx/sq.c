@@ -21,8 +21,8 @@ void sq_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
 	/*
-	 * rule C1: credits exist on reliable connections only; an ACK may have reported some (rule
-	 * C9).
+	 * rule C1: credits exist on reliable connections only; there an ACK may have reported some
+	 * before RTS (rule C9), which are kept.
 	 */
 	if (!is_reliable(qp))
 		req->credit.report = CREDIT_REPORT_UNLIMITED;
@@ -128,7 +128,7 @@ void sq_rewind(struct eng_qp *qp, uint32_t psn)
 		cwnd_rollback(qp, cwnd_cost_between(qp, wqe, from, index));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
-	/* It is unknown which packet before it had AckReq, so the next one gets it. */
+	/* It is unknown which packet before psn had AckReq, so the next packet gets AckReq. */
 	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
 		req->ackreq_psn = psn_sub(req->unacked_psn, 1);
 }

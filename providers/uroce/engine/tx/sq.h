@@ -18,8 +18,8 @@ void sq_push(struct eng_qp *qp);
 /* Adds the completion of wqe, which the caller then removes. */
 void sq_complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status);
 /*
- * Removes the oldest request, whose last PSN is acknowledged; the MSN does not matter (rule S9).
- * Most requests have no completion, but an error always has one (rule S13).
+ * Removes the oldest request, whose last PSN is acknowledged; the MSN does not matter (rule S9).  A
+ * success is completed only if the request is signaled, an error always (rule S13).
  */
 static inline void sq_retire(struct eng_qp *qp, const struct eng_send_wqe *wqe,
 			     enum eng_status status)
@@ -62,7 +62,7 @@ static inline uint32_t sq_in_flight(const struct eng_qp *qp)
 	return psn_sub(qp->req.end_psn, qp->req.unacked_psn);
 }
 
-/* Returns true if packets are in flight.  Packets to be sent again, or not yet sent, are not. */
+/* Returns true if packets are in flight, not counting those that are about to be sent again. */
 static inline bool sq_awaits_response(const struct eng_qp *qp)
 {
 	return qp->req.next_psn != qp->req.unacked_psn;

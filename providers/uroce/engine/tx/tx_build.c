@@ -189,7 +189,9 @@ static inline void count_in(struct eng_burst *burst, uint32_t bytes)
 	burst->bytes += bytes;
 }
 
-/* Checks for room as if all payload were copied, so that the functions below need no checks. */
+/*
+ * Checks for room as if all payload were copied, so that tx_build_add() needs no checks of staging.
+ */
 uint8_t *tx_build_reserve(const struct eng_burst *burst, uint32_t payload_length)
 {
 	if (burst->staging_bytes - burst->staged < STAGING_SLACK + payload_length)

@@ -13,7 +13,9 @@ enum {
 	/* ACK delay in ns: for a reply in the same direction, and for the rest of a message. */
 	REPLY_WAIT_NS = 50000,
 	MESSAGE_END_WAIT_NS = 10000,
-	/* With at most this many messages in a poll the ACK may be delayed for a reply. */
+	/*
+	 * With at most this many messages in a progress cycle the ACK may be delayed for a reply.
+	 */
 	ACK_DELAY_MAX_MESSAGES = 2,
 	/* An application that has received this many messages without a post will not reply. */
 	NO_REPLY_MESSAGES = 8,
@@ -49,7 +51,7 @@ void tx_sched_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 	struct tx_sched *tx_sched = &qp->tx_sched;
 
 	tx_sched->rx_since_tx = true;
-	/* The last post may have left behind requests. */
+	/* If no ACK is pending any more, the delayed one was sent with requests. */
 	if (!qp->resp.ack_pending)
 		ack_delay_cancel(tx_sched);
 	if (tx_sched->received_at != now) {
@@ -76,7 +78,10 @@ static uint32_t packets_unsent(const struct eng_qp *qp)
 
 static uint32_t posts_for_burst(const struct eng_qp *qp)
 {
-	/* If a burst costs no system call, the peer may process it while more is posted. */
+	/*
+	 * A few posts make a burst if it costs no system call: the peer processes it while more is
+	 * posted.
+	 */
 	if (qp->lossless_transport || qp->tx_sched.burst_packets == 0)
 		return STREAM_PACKETS;
 	return qp->tx_sched.burst_packets;
@@ -99,12 +104,12 @@ static bool ends_batch(struct eng_qp *qp)
 }
 
 /*
- * Returns true if the post should be batched because packets are in flight: the poll that receives
- * their ACKs sends the batch in one call.  Exceptions: a reply to a message just received must not
- * wait for the ACK of the message before, which would cost a poll for each round trip.  Without a
- * polling application the next poll may be far away, so only streams are batched, whose ACKs are on
- * their way.  Packets without AckReq may have arrived long ago, so after a poll they are no reason
- * to wait.
+ * Returns true if the post should be batched because packets are in flight: the progress cycle that
+ * receives their ACKs sends the batch in one call.  Exceptions: a reply to a message just received
+ * must not wait for the ACK of the message before, which would cost a progress cycle for each round
+ * trip.  Without a polling application the next progress cycle may be far away, so only streams are
+ * batched, whose ACKs are on their way.  Packets without AckReq may have arrived long ago, so after
+ * a progress cycle they are no reason to wait.
  *
  * With nothing in flight a post is sent at once, unless the application polls and its earlier posts
  * came in bursts: it has waited for a completion and will now post the next burst.
@@ -136,7 +141,7 @@ inline enum eng_tx tx_sched_post(struct eng_qp *qp, const struct eng_tx_ctx *ctx
 	return !ends_batch(qp) && may_batch(qp, ctx) ? ENG_TX_BATCH : ENG_TX_BURST;
 }
 
-/* Records how many posts make a full burst. */
+/* Accounts for a burst of requests, and records how many posts make a full burst. */
 static void mark_sent(struct eng_qp *qp, const struct eng_burst *burst,
 		      const struct eng_tx_ctx *ctx)
 {
@@ -190,7 +195,10 @@ static bool budget_is_for_others(const struct eng_qp *qp)
 	       qp->req.next_wqe != qp->sq->head;
 }
 
-/* To be called only if requester_is_done() is false. */
+/*
+ * Transmits loss recovery or new requests, with the pending ACK.  Returns ENG_TX_BURST or the
+ * reason to wait.  To be called only if requester_is_done() is false.
+ */
 static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst,
 			    const struct eng_tx_ctx *ctx, enum eng_resp_pending pending)
 {
@@ -245,7 +253,7 @@ bool tx_sched_recv_post(struct eng_qp *qp)
 	 */
 	if (qp->resp.wqes_done > 0)
 		tx_sched->since_post = 0;
-	/* rule C10: credits for a peer that may have none are not delayed for a poll. */
+	/* rule C10: credits for a peer that may have none are not delayed for a progress cycle. */
 	return pending == ENG_RESP_IMMEDIATE ||
 	       (pending == ENG_RESP_DELAYABLE && tx_sched->ack_due &&
 		tx_sched->ack_wait == ACK_WAIT_RECEIVE && !ack_waits_for_recv_post(qp));
@@ -329,10 +337,10 @@ static enum eng_tx responses(struct eng_qp *qp, struct eng_burst *burst,
 }
 
 /*
- * Requests and responses alternate if both sides have much to send.  Only an ACK that waits until
- * the whole reply has been sent stays after requests, at most as long as without any; a reply
- * posted later still takes it along, since one call sends both.  An ACK before the reply would end
- * the polling of a peer that then spins on memory with its socket unread (performance.md).
+ * Requests and responses alternate if both sides have much to send.  Exception: an ACK that is
+ * delayed for a reply goes after the requests until ack_due, and in a call for a post; it is then
+ * added to the last burst of the reply, since one call sends both.  An ACK before the reply would
+ * end the polling of a peer that then spins on memory with its socket unread (performance.md).
  */
 static bool responses_go_first(const struct tx_sched *tx_sched, enum eng_resp_pending pending,
 			       const struct eng_tx_ctx *ctx)
@@ -392,7 +400,9 @@ enum eng_tx tx_sched_transmit(struct eng_qp *qp, struct eng_burst *burst,
 
 	if (ecn_cnp_pending(qp))
 		return ecn_transmit(qp, burst);
-	/* Most polls end here: at most an ACK is pending, and it is delayed for a reply. */
+	/*
+	 * Most progress cycles end here: at most an ACK is pending, and it is delayed for a reply.
+	 */
 	if (requester_is_done(qp)) {
 		reason = responses(qp, burst, ctx, pending);
 	} else {

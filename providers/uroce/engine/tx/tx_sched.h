@@ -8,8 +8,8 @@
  * the reply stops polling its socket and spins on its memory.  So:
  *
  *   - a request is sent at once if nothing is in flight.  Otherwise it is batched, and sent in the
- *     poll that receives their ACKs, with the first signaled request of a batch, or when a burst is
- *     full;
+ *     progress cycle that receives ACKs of the packets in flight, with the first signaled request
+ *     of a batch, or when a burst is full;
  *   - a pending ACK is sent as the last packet of a burst of requests.  Without requests it is
  *     delayed for the rest of a message, for a receive to be posted if it would report no credits
  *     (rule C10), or for a reply; but only for a short time (rule S7), one at a time, and not if
