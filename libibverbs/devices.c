@@ -66,7 +66,7 @@ DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	if (provider && provider->list_devices(&ours, &our_count) == 0) {
 		joined = concat_lists(list, (unsigned int)count, ours, our_count);
 		if (joined) {
-			/* Without kernel RDMA support the real library fails. */
+			/* The real library fails without kernel RDMA support: ignore that. */
 			list = joined;
 			count += (int)our_count;
 			saved = 0;
@@ -92,7 +92,7 @@ DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 
 /*
  * The index identifies a device in the kernel's netlink API, which UCX uses, so uroce devices have
- * none.  Only librdmacm gets one: it compares it with those that uroce's connection manager
+ * none.  Only librdmacm gets an index, which it compares with those that uroce's connection manager
  * returns.
  */
 DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
@@ -109,8 +109,8 @@ DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
 }
 
 /*
- * The real function searches the whole device list for the one of the descriptor, and dereferences
- * sysfs data that uroce devices do not have; so it must not see them.
+ * The real function searches the whole device list for the device of the descriptor, and
+ * dereferences sysfs data that uroce devices do not have; so the list must not contain them.
  */
 DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
@@ -119,7 +119,10 @@ DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	struct ibv_context *context;
 	struct stat status;
 
-	/* Kernel devices have character devices; the command fds of uroce devices are none. */
+	/*
+	 * Kernel devices have character devices; the command fds of uroce devices refer to other
+	 * files.
+	 */
 	if (fstat(cmd_fd, &status) == 0 && !S_ISCHR(status.st_mode)) {
 		provider = dropin_provider();
 		if (provider)

@@ -31,7 +31,10 @@ void fork_redirect_madvise(void)
 		redirect_calls(address, find_madvise_hook);
 }
 
-/* The real function fails after the first registration, whose pages are inherited by children. */
+/*
+ * The real function fails once memory has been registered, whose pages a child would get.  Without
+ * kernel devices this does not matter.
+ */
 DROPIN_EXPORT int ibv_fork_init(void)
 {
 	__typeof__(&ibv_fork_init) real = DROPIN_REAL(ibv_fork_init, "IBVERBS_1.1");

@@ -195,7 +195,7 @@ static void trigger_resolution(uint32_t interface, const struct address *to)
 	close(fd);
 }
 
-/* Ethernet address of a multicast group: RFC 1112 and RFC 2464. */
+/* Stores the Ethernet address of a multicast group in mac: RFC 1112 and RFC 2464. */
 static void map_multicast(const struct address *to, uint8_t mac[ETHERNET_LL_SIZE])
 {
 	if (to->family == AF_INET) {

@@ -26,7 +26,10 @@ DROPIN_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return real ? real(channel) : ENOSYS;
 }
 
-/* The real library stores the extended QP in a place that differs between releases. */
+/*
+ * The real library stores the extended QP in a place that differs between releases, so the provider
+ * returns its own.
+ */
 DROPIN_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	const struct uroce_dropin_ops *provider = dropin_provider_of(qp->context->device);

@@ -43,7 +43,10 @@ struct elf_image {
 
 static pthread_mutex_t patch_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* On some architectures the loader relocates the addresses in the dynamic section. */
+/*
+ * Returns the pointer for an address in the dynamic section, which the loader relocates on some
+ * architectures.
+ */
 static const void *dynamic_address(const struct elf_image *image, ElfW(Addr) address)
 {
 	return (const void *)(address < image->base ? image->base + address : address);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Connects an unmodified librdmacm to uroce's connection manager.  librdmacm talks to the kernel
- * only by write() on /dev/infiniband/rdma_cm, so the GOT entries of open, fstat, write and close
- * are replaced in that one library (Documentation/decisions/way-in.md).  Calls for other files are
- * forwarded to the C library.
+ * only by write() on /dev/infiniband/rdma_cm, so the GOT entries of open, openat, fstat, write and
+ * close, and of their variants (calls.c), are replaced in that one library
+ * (Documentation/decisions/way-in.md).  Calls for other files are forwarded to the C library.
  */
 #ifndef UROCE_LIBRDMACM_REDIRECT_H
 #define UROCE_LIBRDMACM_REDIRECT_H

@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 static const struct uroce_dropin_ops *provider;
-/* Devices are never freed while the process runs (Documentation/decisions/way-in.md). */
+/*
+ * Devices are never freed while the process runs, so these pointers stay valid
+ * (Documentation/decisions/way-in.md).
+ */
 static struct ibv_device **known_devices;
 static unsigned int known_count;
 

@@ -57,7 +57,10 @@ static const char *redirect_path(const char *path, char buffer[PATH_MAX])
 	return path;
 }
 
-/* The next definition of the function: of the C library or another preloaded library. */
+/*
+ * Returns the next definition of the function: that of another preloaded library or of the C
+ * library.
+ */
 #define REAL(name)                                                                               \
 	({                                                                                       \
 		static _Atomic(void *) next_##name;                                              \

@@ -19,7 +19,10 @@ bool supervisor_needed(void)
 	char line[256];
 	FILE *file;
 
-	/* When process 1 exits, the kernel kills all others of its PID namespace. */
+	/*
+	 * When process 1 exits, the kernel kills all others of its PID namespace: no zombie
+	 * remains.
+	 */
 	if (getpid() == 1)
 		return false;
 	file = fopen("/proc/1/status", "re");

@@ -10,13 +10,16 @@ enum {
 	EXIT_POLL_US = 100,
 };
 
-/* Callback of qpn_table_for_each(). */
+/* Sets *pending if qp has a pending ACK.  Callback of qpn_table_for_each(). */
 static void find_pending_ack(struct progress_qp *qp, void *pending)
 {
 	*(bool *)pending |= eng_resp_pending(qp->engine) != ENG_RESP_NONE;
 }
 
-/* Callback of qpn_table_for_each(). */
+/*
+ * Sends the pending ACK of qp several times (eng_send_final_acks()).  Callback of
+ * qpn_table_for_each().
+ */
 static void send_final_acks(struct progress_qp *qp, void *progress)
 {
 	if (eng_resp_pending(qp->engine) == ENG_RESP_NONE)
@@ -25,7 +28,7 @@ static void send_final_acks(struct progress_qp *qp, void *progress)
 	progress_qp_changed(progress, qp);
 }
 
-/* Returns true if a QP has a pending ACK, or another thread runs a cycle, so that one might. */
+/* Returns true if a QP has a pending ACK, or may have one because another thread runs a cycle. */
 static bool has_pending_acks(struct progress *progress)
 {
 	bool pending = false;

@@ -10,9 +10,9 @@
 
 /*
  * A poller reads the socket of an address only in every QUIET_POLL_INTERVAL-th cycle if other
- * addresses have received QUIET_BATCHES batches since it did: a system call that finds nothing
- * takes 0.5 us.  Helps applications that open several addresses, such as UCX with 127.0.0.1 and
- * ::1.
+ * addresses have received QUIET_BATCHES times since that address did: a system call that finds
+ * nothing takes 0.5 us.  Helps applications that open several addresses, such as UCX with 127.0.0.1
+ * and ::1.
  */
 enum { QUIET_BATCHES = 64, QUIET_POLL_INTERVAL = 16 };
 
@@ -29,8 +29,8 @@ enum {
 	ALL_BATCHES = 2048,
 	DELIVERY_BATCHES = 64,
 	/*
-	 * At most this many packets are not a stream: a poller returns to its completions without
-	 * checking the socket again (0.2 us), and the ACK is delayed for a reply.
+	 * A poller that has received at most this many packets returns to its completions without
+	 * checking the socket again (0.2 us); more packets are a stream.
 	 */
 	STREAM_PACKETS = 2,
 	/* The clock is read with every second poll without result. */
@@ -68,8 +68,9 @@ int progress_cycle_worker(void)
 }
 
 /*
- * Called when a cycle other than a poller's has received packets: their completions may be found
- * before the responses to the peers have been sent.
+ * Called when packets have been received.  Unless the caller is a poller, an application thread may
+ * find their completions before this cycle sends its responses, so progress_wait_responses() must
+ * wait.
  */
 static inline void begin_sending_responses(const struct progress_cycle *cycle)
 {
@@ -127,7 +128,7 @@ static inline void receive_from(struct progress_cycle *cycle, struct link_addr *
 		/* The link sets the other fields. */
 		batch.buffer = progress->receive_buffer;
 		batch.buffer_bytes = LINK_MAX_BYTES + 1;
-		/* Threads that post should not wait for a system call. */
+		/* Unlock the QP, so that threads that post do not wait for a system call. */
 		cycle_unlock_qp(cycle);
 		count_in_cycle(progress, PROGRESS_COUNT_RECEIVE_CALLS);
 		if (group ? link_group_receive(group->link, &batch) : link_receive(addr, &batch))
@@ -212,7 +213,7 @@ static void receive_deliveries(struct progress_cycle *cycle)
 		if (link_delivery_receive(progress->link, &batch))
 			return;
 		/*
-		 * The link knows an address until it is closed, so it may no longer be in use here.
+		 * The link may report an address that this worker has removed and not yet closed.
 		 */
 		if (!progress_address_find(progress, batch.addr))
 			continue;
@@ -240,8 +241,8 @@ static inline void receive_all(struct progress_cycle *cycle)
 }
 
 /*
- * The process had no CPU for longer than a Local ACK Timeout.  The ACK may have arrived in the
- * meantime, behind more packets than a cycle receives.
+ * Called before a QP times out if not all packets have been received, as when the process had no
+ * CPU for longer than a Local ACK Timeout: receives all of them, since the ACK may be among them.
  */
 static __attribute__((noinline)) void receive_all_pending(struct progress_cycle *cycle)
 {
@@ -269,7 +270,7 @@ static void expire_deadlines(struct progress_cycle *cycle)
 
 	if (progress->fault && fault_release(progress->fault, cycle->now))
 		cycle->had_work = true;
-	/* Serving the QP queues it again; a post in between may have queued it already. */
+	/* The QP is queued again when it is served, or before that by a thread that posts. */
 	while ((qp = deadline_pop(&progress->deadlines, cycle->now))) {
 		cycle_lock_qp(cycle, qp);
 		if (cycle->more_to_receive && !cycle->drain &&
@@ -305,7 +306,10 @@ static inline struct eng_tx_ctx ctx_of(const struct progress_cycle *cycle,
 	struct progress *progress = cycle->progress;
 	bool polled = !wakeup_is_armed(progress);
 
-	/* Without an awake progress thread, delaying an ACK would require a wake-up to send it. */
+	/*
+	 * A delayed ACK is sent without a wake-up only if an application polls or the progress
+	 * thread is awake.
+	 */
 	return tx_ctx(progress, qp, ENG_TX_TRIGGER_POLL, cycle->now, polled,
 		      polled || cycle->caller == PROGRESS_CALLER_THREAD);
 }
@@ -336,7 +340,7 @@ static void serve_qp(struct progress_cycle *cycle, struct progress_qp *qp)
 
 /*
  * Serves the first QP that waits for the in-flight budget.  Returns true if there may be room for
- * another one.
+ * another QP.
  */
 static bool serve_budget_waiter(struct progress_cycle *cycle)
 {
@@ -369,7 +373,8 @@ static void serve_budget_queue(struct progress_cycle *cycle)
 	static const unsigned int most = BUDGET_QUEUE_SERVED;
 
 	/*
-	 * ACKs and timeouts make room; other events that do, such as the removal of a QP, are rare.
+	 * Room comes from ACKs and timeouts, so pollers rarely check in idle cycles; other causes,
+	 * such as the removal of a QP, are rare.
 	 */
 	if (!cycle->had_work && cycle->caller == PROGRESS_CALLER_POLLER &&
 	    ++cycle->progress->idle_cycles % most)
@@ -379,8 +384,8 @@ static void serve_budget_queue(struct progress_cycle *cycle)
 }
 
 /*
- * Returns true if nothing was received and nothing is due or scheduled.  Most cycles of a poller
- * end so, and then there is nothing to report.
+ * Returns true if nothing was received and nothing is due or scheduled, so that finish_cycle() need
+ * not be called.  This is true of most cycles of a poller.
  */
 static inline bool is_idle(const struct progress_cycle *cycle)
 {
@@ -397,7 +402,10 @@ static __attribute__((noinline)) enum progress_result finish_cycle(struct progre
 
 	expire_deadlines(cycle);
 	collect_scheduled(cycle);
-	/* Only the running cycle uses next_in_cycle. */
+	/*
+	 * QPs that serve_qp() schedules again go to another list (next_scheduled), for the next
+	 * cycle.
+	 */
 	for (qp = cycle->scheduled; qp; qp = qp->next_in_cycle)
 		serve_qp(cycle, qp);
 	if (budget_queue_is_waiting(&cycle->progress->budget_queue))
@@ -450,8 +458,8 @@ enum progress_result progress_run_deliveries(struct progress *progress)
 }
 
 /*
- * Returns true after so many consecutive polls that the thread must be spinning.  Caller runs the
- * cycle.
+ * Counts a poll.  Returns true once in STREAK_POLLS consecutive polls, if they were so close
+ * together that the thread must be spinning.  Caller runs the cycle.
  */
 static bool is_spinning(struct progress *progress)
 {
@@ -563,21 +571,21 @@ void progress_notify_armed(struct progress *progress)
 	if (progress->forked)
 		return;
 	/*
-	 * The application may sleep now, so earlier polls do not count.  If the sockets were
-	 * disarmed in between, arming them for each event would take a call to the progress thread.
+	 * The application may sleep now, so earlier polls do not count: they could disarm the
+	 * sockets between two events, and arming them again costs a system call for each event.
 	 */
 	atomic_store_explicit(&progress->poll_streak, 0, memory_order_relaxed);
 	if (!wakeup_is_armed(progress)) {
 		wakeup_arm(progress);
 		/*
 		 * Datagrams on the sockets wake the progress thread, but writers to shared memory
-		 * do not know yet that they must.
+		 * do so only after the thread has requested it, before it sleeps.
 		 */
 		wakeup_thread(progress);
 	}
 	/*
-	 * Requests left for the next poll would wait long.  If the lock is taken, the running cycle
-	 * sends them.
+	 * Send the requests that were left for the next poll, which may be far off.  If the lock is
+	 * taken, the running cycle sends them.
 	 */
 	if (tx_is_scheduled(progress) && pthread_mutex_trylock(&progress->cycle_lock) == 0) {
 		progress_run_once(progress, PROGRESS_CALLER_THREAD);

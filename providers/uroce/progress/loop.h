@@ -15,7 +15,7 @@ enum progress_caller {
 struct progress_cycle {
 	struct progress *progress;
 	enum progress_caller caller;
-	uint64_t now; /* read before receiving, and again where that would be too early */
+	uint64_t now; /* start of the cycle, or later time of receipt (eng_needs_timestamp()) */
 	struct progress_qp *locked_qp; /* QP that is locked, inside the hooks, or NULL */
 	struct progress_qp *scheduled; /* QPs to serve at the end, linked by next_in_cycle */
 	struct progress_qp **scheduled_end;
@@ -34,9 +34,12 @@ enum progress_result {
 	PROGRESS_BLOCKED, /* a socket buffer or ring is full: retry soon */
 };
 
-/* Caller holds cycle_lock. */
+/* Runs one cycle.  Caller holds cycle_lock. */
 enum progress_result progress_run_once(struct progress *progress, enum progress_caller caller);
-/* Also receives from the delivery socket.  Caller holds cycle_lock. */
+/*
+ * Runs a cycle that receives from the delivery socket instead of the addresses.  Caller holds
+ * cycle_lock.
+ */
 enum progress_result progress_run_deliveries(struct progress *progress);
 
 /* Waits for cycle_lock; pollers do not take it while a thread waits here. */

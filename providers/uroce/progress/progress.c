@@ -19,7 +19,7 @@ enum {
 /* Protects the workers and the reference count of the instance. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
 /*
- * By number; the first is the instance.  The fork() handler of the child reads it without the lock.
+ * Workers by number; number 0 is the instance.  progress_fork_child() reads them without the lock.
  */
 static _Atomic(struct progress *) workers[PROGRESS_WORKERS];
 
@@ -51,7 +51,10 @@ static struct progress *next_worker(unsigned int *from)
 void progress_fork_child(void)
 {
 	pthread_mutex_init(&instance_lock, NULL);
-	/* gsi_fork_prepare() has locked it even if no device is open. */
+	/*
+	 * Resets the locks that gsi_fork_prepare() has taken, which it does even if no device is
+	 * open.
+	 */
 	gsi_fork_child();
 	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
 		struct progress *worker = atomic_exchange(&workers[i], NULL);
@@ -65,7 +68,8 @@ void progress_fork_child(void)
 }
 
 /*
- * No thread may be creating a descriptor during the fork, since the child must close all of them.
+ * Takes the locks under which descriptors are created: the child must close all of them, so none
+ * may be created during the fork.
  */
 void progress_fork_prepare(void)
 {
@@ -152,7 +156,10 @@ static void close_workers(void)
 
 void progress_put(struct progress *progress)
 {
-	/* The copy in a forked child is not freed: its memory is shared with the parent. */
+	/*
+	 * A forked child does not free its copy: worker_close() would wait for a thread that only
+	 * the parent has.
+	 */
 	if (progress->forked)
 		return;
 	pthread_mutex_lock(&instance_lock);

@@ -35,7 +35,10 @@
 struct progress;
 struct progress_qp;
 
-/* Callbacks around each access to a QP's engine, with the QP's lock held (see the lock order). */
+/*
+ * Callbacks of the layer above.  enter and leave are called around calls of the engine that may
+ * access registered memory, with the QP's lock held (see the lock order).
+ */
 struct progress_hooks {
 	/* worker: number of the QP's worker */
 	void (*enter)(unsigned int worker);
@@ -116,10 +119,10 @@ struct link *progress_link(struct progress *progress);
 /*
  * Workers.  A process has one struct progress or several, its workers.  Each has its own slot,
  * sockets, progress cycle, deadlines, buffers, counters and progress thread; on the data path no
- * worker writes to data of another one, so that threads that use different workers do not wait for
- * each other.  A QP stays in the worker to which it was added.  Worker 0 is the instance, which
- * also has QP 1 and the watches; the others are created on first use and last until the instance
- * ends.
+ * worker writes to data of another worker, so that threads that use different workers do not wait
+ * for each other.  A QP stays in the worker to which it was added.  Worker 0 is the instance, which
+ * also has queue pair 1 and the watches; the others are created on first use and last until the
+ * instance ends.
  */
 #define PROGRESS_WORKERS 16
 
@@ -144,10 +147,11 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp);
 void progress_qp_remove(struct progress *progress, struct progress_qp *qp);
 
 /*
- * Opens the local address sgid and a path to dgid; fills in path (wire addresses, source port, link
- * handle) for the engine's attributes.  The source port is derived from flow_label, or if that is
- * 0, from both QPNs as rxe does it (tests/golden/captures/README.md).  Replaces an earlier
- * connection.  Control call: must not be called with qp->lock held.
+ * progress_qp_connect() opens the local address sgid and a path to dgid; fills in path (wire
+ * addresses, source port, link handle) for the engine's attributes.  The source port is derived
+ * from flow_label, or if that is 0, from both QPNs as rxe does it
+ * (tests/golden/captures/README.md).  Replaces an earlier connection.  Control call: must not be
+ * called with qp->lock held.
  */
 struct progress_route {
 	uint8_t sgid[16], dgid[16];
@@ -177,12 +181,12 @@ static inline uint32_t progress_route_scope(const struct progress_route *route)
 void progress_posted_send(struct progress *progress, struct progress_qp *qp);
 /*
  * To be called after receive requests have been posted: an ACK with new credits may be due (rule
- * C10).  Locks and errno as above.
+ * C10).  Locks and errno as in progress_posted_send().
  */
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp);
 /*
  * To be called when the QP's state has changed, or its deadlines must be read again.  Locks and
- * errno as above.
+ * errno as in progress_posted_send().
  */
 void progress_qp_changed(struct progress *progress, struct progress_qp *qp);
 
@@ -221,8 +225,9 @@ void progress_receive_all(struct progress *progress);
  */
 void progress_poll(struct progress *progress);
 /*
- * For an application thread that found completions: counts as a poll.  Without this call the
- * progress thread would never see a poll in a process where it always handles the packets first.
+ * Records a poll of an application thread that found completions.  Without this call the progress
+ * thread would keep the sockets armed in a process where it always handles the packets before the
+ * application polls.
  */
 void progress_note_poll(struct progress *progress);
 /*
@@ -233,7 +238,9 @@ void progress_notify_armed(struct progress *progress);
 
 /* Makes the progress thread watch a descriptor: it calls callback(arg) without locks. */
 int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg), void *arg);
-/* Waits until a running callback has returned, unless called by it. */
+/*
+ * Removes the watch of fd and waits until its callback has returned, unless called by the callback.
+ */
 void progress_unwatch(struct progress *progress, int fd);
 
 /*

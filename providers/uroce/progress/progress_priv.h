@@ -36,11 +36,14 @@ struct progress_address {
 	unsigned int users;
 	/* Under cycle_lock. */
 	unsigned int
-		foreign_batches;     /* number of batches from other addresses since its last one */
+		/*
+		 * number of times that other addresses have received since this one has
+		 */
+		foreign_batches;
 	unsigned int cycles_skipped; /* number of consecutive cycles that did not read its socket */
 };
 
-/* Work for QP 1 that the progress thread must do (gsi.c). */
+/* Work for queue pair 1 that the progress thread must do (serve_gsi()). */
 struct gsi_wakeup {
 	atomic_int fd; /* descriptor whose watch must be called; -1: none */
 	atomic_bool pending;
@@ -56,7 +59,9 @@ struct progress {
 	struct fault_injector *fault; /* NULL without UROCE_FAULT */
 	uint32_t slot;
 	uint32_t max_segments;
-	/* True in a forked child: calls have no effect and wait for nothing. */
+	/*
+	 * True in a forked child: calls return -EOWNERDEAD or have no effect, and wait for nothing.
+	 */
 	bool forked;
 	unsigned int users; /* number of references to the instance, under the lock in progress.c */
 
@@ -72,7 +77,7 @@ struct progress {
 	unsigned int group_capacity;
 	struct wakeup wakeup;
 	struct progress_thread thread;
-	/* NULL if QP 1 is not in use; changed under cycle_lock. */
+	/* NULL if queue pair 1 is not in use; changed under cycle_lock. */
 	struct gsi *gsi;
 	struct gsi_wakeup gsi_wakeup;
 	unsigned int broker_changes; /* link_broker_changes() at the progress thread's last check */
@@ -91,8 +96,8 @@ struct progress {
 	 */
 	atomic_uint cycle_lock_waiters;
 	/*
-	 * The progress thread's cycle has received packets and has responses to send
-	 * (progress_wait_responses()).
+	 * True while a cycle, except that of a poller, has received packets and not yet sent its
+	 * responses (progress_wait_responses()).
 	 */
 	atomic_bool sending_responses;
 	/* Under cycle_lock. */
@@ -100,13 +105,17 @@ struct progress {
 	uint8_t *receive_buffer;
 	struct budget_queue budget_queue;
 	unsigned int idle_cycles;
-	/* Number of consecutive polls while the sockets are armed, since a CQ was armed. */
+	/*
+	 * Number of consecutive polls while the sockets are armed, modulo STREAK_POLLS (loop.c);
+	 * reset when a CQ is armed.
+	 */
 	atomic_uint poll_streak;
 	uint64_t poll_streak_start;
 	uint64_t poll_streak_switches; /* thread_voluntary_switches() at the start of the streak */
 	/*
-	 * Both arrays are indexed by counter, whose value is the sum; cycle_counter is incremented
-	 * only in cycles, without atomic read-modify-write.
+	 * Both arrays are indexed by enum progress_counter; the value of a counter is the sum of
+	 * its two elements.  cycle_counter is incremented only in cycles, without atomic
+	 * read-modify-write.
 	 */
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t cycle_counter[PROGRESS_COUNTER_COUNT];
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t counter[PROGRESS_COUNTER_COUNT];
@@ -122,7 +131,7 @@ static inline struct progress_address *progress_address_find(struct progress *pr
 	return NULL;
 }
 
-/* Caller runs the cycle. */
+/* Increments a counter.  Caller runs the cycle. */
 static inline void count_in_cycle(struct progress *progress, enum progress_counter id)
 {
 	atomic_uint_fast64_t *counter = &progress->cycle_counter[id];
@@ -138,7 +147,7 @@ static inline uint64_t poll_cycles(const struct progress *progress)
 				    memory_order_relaxed);
 }
 
-/* Any thread. */
+/* Increments a counter.  Any thread may call. */
 static inline void count_anywhere(struct progress *progress, enum progress_counter id)
 {
 	atomic_fetch_add_explicit(&progress->counter[id], 1, memory_order_relaxed);
@@ -180,7 +189,7 @@ static inline bool ud_addrs_contain(const struct progress_ud_addrs *set,
  */
 int worker_open(struct progress **opened, unsigned int number, const struct progress_hooks *hooks,
 		char error[PROGRESS_ERROR_TEXT]);
-/* No QP may be left in it. */
+/* Stops the progress thread and frees the worker, which must have no QPs. */
 void worker_close(struct progress *progress);
 
 #endif

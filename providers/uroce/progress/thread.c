@@ -16,14 +16,14 @@
 /* Time after which sending is retried if a socket buffer was full. */
 #define RETRY_NS 50000
 /*
- * Sleeping and being woken takes about 30 us: how long the thread checks for the next datagram
- * before it sleeps.
+ * How long the thread checks for the next datagram before it sleeps, since sleeping and being woken
+ * takes about 30 us.
  */
 #define SPIN_NS 50000
 /* Maximum time between two checks of the other descriptors. */
 #define SPIN_MAX_NS PROGRESS_TICK_NS
 /*
- * A sched_yield() that takes longer has found another thread that is ready to run on the CPU. That
+ * A sched_yield() that takes longer than YIELD_SLOW_NS has run another thread on this CPU.  That
  * thread may spin on memory until the datagram arrives, which the progress thread cannot read for a
  * time slice of milliseconds.  So the progress thread does not spin for a while, longer each time.
  * Finding out which thread runs costs seven system calls and did not help.
@@ -32,18 +32,21 @@
 /* Bounds of the pauses without spinning; the exact values matter little. */
 #define SPIN_PAUSE_MIN_NS UINT64_C(10000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
-/* Each successful check shortens the next pause by this fraction. */
+/* Each check that finds a packet shortens the next pause by 1/SPIN_REWARD. */
 #define SPIN_REWARD 64
 
 /*
- * If polls have stopped and a datagram has arrived, it has waited for the tick: the application
- * spins on memory between its polls.  Then the interval is halved; each tick that finds polls
- * continuing extends it by this fraction.
+ * Bounds progress_thread.tick_ns.  If polls have stopped and a datagram has waited for the end of
+ * the tick, the application spins on memory between its polls: then the tick is halved.  Each tick
+ * in which polls have continued extends it by 1/TICK_GROWTH.
  */
 #define TICK_MIN_NS (PROGRESS_TICK_NS / 16)
 #define TICK_GROWTH 16
 
-/* Runs the watch callback of QP 1 if a MAD has arrived or its deadline has passed. */
+/*
+ * Runs the watch callback of queue pair 1 if it has work (gsi_has_work()) or its deadline has
+ * passed.
+ */
 static void serve_gsi(struct progress *progress)
 {
 	int fd = atomic_load_explicit(&progress->gsi_wakeup.fd, memory_order_acquire);
@@ -78,7 +81,7 @@ static void run_cycle_if_free(void *progress)
 	try_cycle(progress);
 }
 
-/* Returns true if a local address has something to receive. */
+/* Handles events of the epoll set.  Returns true if a local address has something to receive. */
 static bool handle_events(struct progress *progress, const struct epoll_event *events, int count)
 {
 	bool readable = false;
@@ -115,9 +118,10 @@ static bool handle_events(struct progress *progress, const struct epoll_event *e
 }
 
 /*
- * Does not make pollers leave the lock to this thread, as other threads do: a poller that holds the
- * lock does everything that the progress thread would.  On a CPU that both share with a program
- * that computes, nobody would do the work while the progress thread waits for the CPU.
+ * Waits for cycle_lock and runs a cycle.  Unlike progress_lock(), does not make pollers leave the
+ * lock to this thread: a poller that holds the lock does everything that the progress thread would.
+ * On a CPU that both share with a program that computes, nobody would do the work while the
+ * progress thread waits for the CPU.
  */
 static enum progress_result run_cycle(struct progress *progress)
 {
@@ -129,7 +133,7 @@ static enum progress_result run_cycle(struct progress *progress)
 	return result;
 }
 
-/* Starts a pause without spinning (YIELD_SLOW_NS). */
+/* Starts a pause without spinning after a yield longer than YIELD_SLOW_NS. */
 static void note_slow_yield(struct progress_thread *thread, uint64_t now)
 {
 	thread->spin_pause = thread->spin_pause ? 2 * thread->spin_pause : SPIN_PAUSE_MIN_NS;
@@ -241,7 +245,10 @@ static void run_armed(struct progress *progress)
 	handle_events(progress, events, count);
 }
 
-/* Takes over when polls have stopped. */
+/*
+ * Called when polls have stopped: arms the sockets and runs a cycle.  Halves the tick if that cycle
+ * had work.
+ */
 static void arm_after_idle(struct progress *progress)
 {
 	struct progress_thread *thread = &progress->thread;

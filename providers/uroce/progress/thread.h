@@ -39,7 +39,9 @@ struct progress_thread {
 	uint64_t spin_pause;
 };
 
-/* Returns 0 or a negative errno; on failure nothing remains allocated. */
+/*
+ * Starts the progress thread.  Returns 0 or a negative errno; on failure nothing remains allocated.
+ */
 int progress_thread_start(struct progress *progress);
 /* Ends the thread and waits for it. */
 void progress_thread_stop(struct progress *progress);
@@ -54,9 +56,11 @@ void progress_thread_stop(struct progress *progress);
 
 /* Makes the progress thread send the pending ACKs, if there are any. */
 void exit_flush_start(struct progress *progress);
-/* Waits until they have been sent, at the latest until (progress_now()). */
+/* Waits until the ACKs have been sent, at the latest until the time until (progress_now()). */
 void exit_flush_wait(struct progress *progress, uint64_t until);
-/* Called by the progress thread if progress->thread.exit_requested is set. */
+/*
+ * Sends the pending ACKs.  Called by the progress thread if progress->thread.exit_requested is set.
+ */
 void exit_flush_run(struct progress *progress);
 
 #endif

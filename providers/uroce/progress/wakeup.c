@@ -163,7 +163,7 @@ int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVE
 	struct epoll_event events[WAKEUP_EVENTS];
 	long count;
 
-	/* syscall(2), as in wakeup_thread(). */
+	/* syscall(2), since epoll_pwait() is a cancellation point; see wakeup_thread(). */
 	count = syscall(SYS_epoll_pwait, wakeup->address_epoll_fd, events, WAKEUP_EVENTS, 0, NULL,
 			0);
 	for (long i = 0; i < count; i++)
@@ -239,7 +239,10 @@ void wakeup_abandon(struct wakeup *wakeup)
 		close(wakeup->address_epoll_fd);
 }
 
-/* epoll_wait(2) with nanoseconds if the kernel supports it (5.11), else rounded up. */
+/*
+ * Calls epoll_pwait2(2), with nanoseconds, if the kernel has it (5.11), else epoll_wait(2), with
+ * the timeout rounded up to milliseconds.
+ */
 int wakeup_wait(struct wakeup *wakeup, struct epoll_event events[WAKEUP_EVENTS],
 		uint64_t timeout_ns)
 {
@@ -267,7 +270,7 @@ int wakeup_wait(struct wakeup *wakeup, struct epoll_event events[WAKEUP_EVENTS],
 						  : (int)timeout_ms);
 }
 
-/* progress_unwatch() waits for the end of the callback. */
+/* Sets running_watch during the callback, so that progress_unwatch() can wait for the end. */
 void wakeup_call_watch(struct wakeup *wakeup, int fd)
 {
 	struct wakeup_watch *watch;
@@ -326,8 +329,8 @@ void progress_unwatch(struct progress *progress, int fd)
 		*from = watch->next;
 		epoll_ctl(wakeup->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 		/*
-		 * Its own callback cannot wait for itself; the watch is not used after the
-		 * callback.
+		 * A callback that removes its own watch cannot wait for itself; wakeup_call_watch()
+		 * does not use the watch after the callback.
 		 */
 		while (wakeup->running_watch == watch &&
 		       !pthread_equal(pthread_self(), wakeup->thread))

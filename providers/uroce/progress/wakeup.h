@@ -3,8 +3,8 @@
  * Wakes the progress thread (thread.h): sockets, the broker's delivery socket, watched descriptors,
  * deadlines and calls of other threads.
  *
- * While armed the sockets are in its epoll set; while disarmed they are in it with no events.
- * Nothing is lost in between, because epoll is level-triggered.
+ * The sockets are always in the epoll set of the progress thread, but without events while
+ * disarmed.  Nothing is lost in between, because epoll is level-triggered.
  */
 #ifndef UROCE_PROGRESS_WAKEUP_H
 #define UROCE_PROGRESS_WAKEUP_H
@@ -26,9 +26,9 @@ struct wakeup {
 	int epoll_fd;
 	int wake_fd;
 	/*
-	 * With many addresses: an epoll set of their sockets, which is the only one of them in
-	 * epoll_fd, so that neither a cycle nor arming takes a system call for each.  Otherwise -1.
-	 * Changed under cycle_lock too.
+	 * With many addresses: an epoll set of their sockets, otherwise -1.  epoll_fd then contains
+	 * this set instead of the sockets, so that a cycle, or arming, takes one system call and
+	 * not one for each address.  Changed under cycle_lock and lock.
 	 */
 	int address_epoll_fd;
 	pthread_t thread; /* the progress thread */
@@ -76,7 +76,7 @@ void wakeup_for_deadline(struct progress *progress, uint64_t deadline);
 /* Adds or removes the socket of an address.  Caller holds cycle_lock and wakeup.lock. */
 int wakeup_add_address(struct progress *progress, struct link_addr *addr);
 void wakeup_remove_address(struct progress *progress, struct link_addr *addr);
-/* The same for a multicast group. */
+/* Adds or removes the socket of a multicast group.  Locks as for an address. */
 int wakeup_add_group(struct progress *progress, struct link_group *group);
 void wakeup_remove_group(struct progress *progress, struct link_group *group);
 
@@ -86,7 +86,7 @@ void wakeup_remove_group(struct progress *progress, struct link_group *group);
  */
 int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVENTS]);
 
-/* For the progress thread: epoll_wait(2); ENG_NEVER: no timeout. */
+/* For the progress thread: waits for events as epoll_wait(2) does; timeout_ns may be ENG_NEVER. */
 int wakeup_wait(struct wakeup *wakeup, struct epoll_event events[WAKEUP_EVENTS],
 		uint64_t timeout_ns);
 /*

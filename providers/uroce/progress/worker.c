@@ -78,8 +78,8 @@ static void free_memory(struct progress *progress)
 }
 
 /*
- * Allocated in advance, so that posting allocates nothing.  The memory is not touched before its
- * first use.
+ * Allocates all transmit buffers, so that posting allocates nothing.  Returns false if out of
+ * memory.  Most of a buffer takes no physical memory before its first use.
  */
 static bool fill_tx_pool(struct progress *progress)
 {
@@ -96,7 +96,7 @@ static bool fill_tx_pool(struct progress *progress)
 	return progress->cycle_tx;
 }
 
-/* Declares the fields that threads read without a lock. */
+/* Declares as atomic (helgrind.h) the fields that threads read without a lock. */
 static void annotate_for_helgrind(struct progress *progress)
 {
 	HELGRIND_IS_ATOMIC(progress->cycle_counter);

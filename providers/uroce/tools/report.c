@@ -53,7 +53,7 @@ static void table_counters(FILE *out, const char *title, const char *names, cons
 		fputc('\n', out);
 }
 
-/* Number of QPs of the process that belong to a worker. */
+/* Returns the number of QPs of the process that belong to a worker. */
 static unsigned int count_qps(const struct snapshot *snapshot,
 			      const struct uroce_abi_stat_worker *worker)
 {

@@ -7,9 +7,9 @@
 
 #include "snapshot.h"
 
-/* A table.  all: include counters that are zero. */
+/* Prints a table.  all: include counters that are zero. */
 void report_table(FILE *out, const struct snapshot *snapshot, bool all);
-/* One JSON object, without a trailing newline. */
+/* Prints one JSON object, without a trailing newline. */
 void report_json(FILE *out, const struct snapshot *snapshot);
 
 /*

@@ -24,7 +24,7 @@ static inline bool budget_queue_is_waiting(const struct budget_queue *queue)
 
 /* Appends qp unless it is in the queue. */
 void budget_queue_push(struct budget_queue *queue, struct progress_qp *qp);
-/* Puts the QP that was removed last back to the front. */
+/* Puts qp, which budget_queue_pop() has just returned, back to the front. */
 void budget_queue_push_front(struct budget_queue *queue, struct progress_qp *qp);
 /* Removes and returns the first QP, or NULL. */
 struct progress_qp *budget_queue_pop(struct budget_queue *queue);

@@ -41,8 +41,9 @@ static void publish_earliest(struct deadline_heap *heap)
 	uint64_t when = heap->count ? deadline_queued(heap->entry[1]) : ENG_NEVER;
 
 	/*
-	 * Pairs with the progress thread, which stores its wake-up time and then reads this
-	 * (thread.c).
+	 * The progress thread stores its wake-up time and then reads earliest (armed_sleep_ns());
+	 * the caller stores earliest and then reads the wake-up time.  So at least one of them
+	 * notices the other.
 	 */
 	atomic_store_explicit(&heap->earliest, when, memory_order_seq_cst);
 }

@@ -33,7 +33,7 @@ enum {
 	REWARDED_FACTOR = 8,
 };
 
-/* Returns zeros if the kernel does not report it. */
+/* Returns the resource usage of the calling thread, or zeros if the kernel does not report it. */
 static struct rusage thread_usage(void)
 {
 	struct rusage usage = { 0 };

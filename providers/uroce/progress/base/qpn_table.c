@@ -43,7 +43,7 @@ static bool may_be_assigned(uint32_t qpn)
 	return (qpn & LINK_INDEX_MASK) >= QPN_TABLE_FIRST_INDEX && qpn != WIRE_MULTICAST_QPN;
 }
 
-/* Returns the chunk, which is allocated if necessary, or NULL. */
+/* Returns the chunk of index, which is allocated if necessary, or NULL if out of memory. */
 static struct qpn_table_chunk *chunk_of(struct qpn_table_part *part, uint32_t index)
 {
 	_Atomic(struct qpn_table_chunk *) *place = &part->chunk[index >> QPN_TABLE_CHUNK_SHIFT];
@@ -56,7 +56,10 @@ static struct qpn_table_chunk *chunk_of(struct qpn_table_part *part, uint32_t in
 	return chunk;
 }
 
-/* Finds the next free place; caller holds the lock. */
+/*
+ * Stores the next free place (as qpn_table.next) in *place.  Returns 0, -ENOSPC or -ENOMEM.  Caller
+ * holds the lock.
+ */
 static int find_free(struct qpn_table *table, uint32_t *place)
 {
 	uint32_t places = atomic_load(&table->parts) << LINK_SLOT_SHIFT;

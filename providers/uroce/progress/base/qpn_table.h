@@ -38,15 +38,15 @@ struct qpn_table {
 	struct qpn_table_part part[LINK_SLOTS_MAX];
 };
 
-/* start: index of the first number, any value */
+/* start: index at which the search for the first free number begins, any value */
 void qpn_table_init(struct qpn_table *table, uint32_t slot, uint32_t start);
 void qpn_table_fini(struct qpn_table *table);
 /* Adds a slot, whose numbers are assigned from now on too.  At most LINK_SLOTS_MAX in total. */
 void qpn_table_add_slot(struct qpn_table *table, uint32_t slot);
 
 /*
- * Assigns a number to qp (qp->qpn) and enters it.  Returns the number of QPs in the table; -ENOSPC
- * if all numbers of the slots are in use, -ENOMEM if out of memory.
+ * Assigns a number to qp (qp->qpn) and adds it to the table.  Returns the number of QPs in the
+ * table; -ENOSPC if all numbers of the slots are in use, -ENOMEM if out of memory.
  */
 int qpn_table_add(struct qpn_table *table, struct progress_qp *qp);
 void qpn_table_remove(struct qpn_table *table, struct progress_qp *qp);

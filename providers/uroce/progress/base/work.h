@@ -33,7 +33,7 @@ void work_schedule(struct work *work);
  * hold a lock that the work takes, nor one that is held while waiting for such a lock.
  */
 void work_flush(struct work *work);
-/* For a forked child, where the thread does not exist. */
+/* Resets the work in a forked child, where the thread does not exist. */
 void work_reset_in_child(struct work *work);
 
 #endif

@@ -9,7 +9,7 @@
 /* Maximum length of the invalid part in a message. */
 #define SHOWN_BYTES 60
 
-/* Maximum number of digits before and after the point; more would overflow. */
+/* Maximum number of digits before the point, and after it; more would overflow. */
 #define MAX_DIGITS 18
 
 enum part {
@@ -197,7 +197,7 @@ int fault_parse(const char *text, struct fault_config *config, char error[PROGRE
 	return 0;
 }
 
-/* Returns one of many independent random numbers of (seed, n): a mixing function of 64 bits. */
+/* Returns the random number of packet n for a kind of decision (enum part), by mixing bits. */
 static uint64_t random_number(uint64_t seed, uint64_t n, unsigned int kind)
 {
 	uint64_t x = seed * UINT64_C(0xd1342543de82ef95) + n * 8 + kind;

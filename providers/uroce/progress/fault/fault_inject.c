@@ -9,7 +9,7 @@
 
 #include "engine/base/types.h"
 
-/* Maximum number of pieces of a send call; with more, the packet is copied. */
+/* Maximum number of pieces of a send call; packets with more pieces are copied. */
 #define PIECES 256
 
 /*
@@ -165,8 +165,8 @@ static unsigned int gather_pieces(const struct eng_burst *burst, uint32_t start,
 }
 
 /*
- * Copies packets as they are sent in a call of their own: a packet whose index in the call differs
- * from that in the burst has another IPv4 ID, and so another ICRC.
+ * Copies the packets of range for a send call of their own, with right ICRCs: a packet whose index
+ * in the call differs from that in the burst has another IPv4 ID, which the ICRC covers.
  */
 static void copy_range(const struct range *range, uint8_t *to)
 {
@@ -246,7 +246,10 @@ static void send_or_delay(struct fault_injector *injector, const struct range *r
 			    range->now + injector->config.delay_ns);
 		return;
 	}
-	/* Packets at the front of the burst need no other ICRC. */
+	/*
+	 * Packets at the front of the burst keep their IPv4 IDs and ICRCs, so they need not be
+	 * copied.
+	 */
 	if (range->from == 0)
 		pieces = gather_pieces(burst, 0, range_bytes(range), injector->iov, NULL);
 	if (pieces > 0) {
@@ -436,7 +439,7 @@ static void flush_queue(struct fault_injector *injector, struct queue *queue,
 void fault_flush(struct fault_injector *injector, struct link_peer *peer)
 {
 	pthread_mutex_lock(&injector->lock);
-	/* Delayed packets are older than held ones. */
+	/* Delayed packets first: held packets, once released, would be delayed after them. */
 	flush_queue(injector, &injector->delayed, peer);
 	flush_queue(injector, &injector->held, peer);
 	update_deadline(injector);

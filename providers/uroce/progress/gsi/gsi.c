@@ -41,7 +41,7 @@ unsigned int gsi_slot(const struct gsi *gsi)
 
 /* ---- time ---- */
 
-/* Caller holds lock. */
+/* Caller holds gsi.lock. */
 static void set_gsi_deadline(struct gsi *gsi, uint64_t when)
 {
 	gsi->deadline = when;
@@ -71,7 +71,7 @@ static bool expire_deadline(struct gsi *gsi, uint64_t now)
 	return due;
 }
 
-/* Callback of the watch; runs in the progress thread. */
+/* Calls the hooks of what is due or queued.  Callback of the watch; runs in the progress thread. */
 static void run_callbacks(void *arg)
 {
 	struct gsi *gsi = arg;
@@ -92,7 +92,7 @@ static void run_callbacks(void *arg)
 
 /* ---- addresses ---- */
 
-/* Caller holds lock. */
+/* Caller holds gsi.lock. */
 static void unlink_address(struct gsi *gsi, struct gsi_address *address)
 {
 	struct gsi_address **from = &gsi->addresses;
@@ -225,7 +225,7 @@ static void publish_instance(struct progress *progress, struct gsi *gsi)
 	atomic_store(&progress->gsi_wakeup.fd, gsi ? gsi->watch_fd : -1);
 }
 
-/* MADs arrive as soon as the broker knows of the instance. */
+/* Starts the watch first, since MADs arrive as soon as the broker knows of the instance. */
 static int start_instance(struct gsi *gsi)
 {
 	struct progress *progress = gsi->progress;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * QP 1, the General Services Interface: sends and receives management datagrams (MADs) of the
- * connection manager.  Their contents are the caller's business, except for the fields that decide
- * to which process they go.  A program that does not call gsi_get() has no overhead.
+ * Queue pair 1, the General Services Interface (GSI): sends and receives management datagrams
+ * (MADs) of the connection manager.  Their contents are the caller's business, except for the
+ * fields that decide to which process they go.  A program that does not call gsi_get() has no
+ * overhead.
  *
- * The broker owns QP 1 of every address, and forwards each MAD to the right process
+ * The broker owns queue pair 1 of every address, and forwards each MAD to the right process
  * (Documentation/decisions/broker.md):
- *   MADs with a receiver's communication id  the slot in that id
- *   SIDR_REP                                 the slot in the request id
- *   REQ, SIDR_REQ                            the process that listens on its service id, on
- *                                            127.0.0.0/8 on the destination address
- *   repeated REQ                             the process that received the first one
+ *   MADs with a receiver's communication id  the owner of the slot in that id
+ *   SIDR_REP                                 the owner of the slot in the request id
+ *   REQ, SIDR_REQ                            the process that listens on the service id at the
+ *                                            destination address (for 127.0.0.0/8, first at the
+ *                                            address that the request contains)
+ *   retransmitted REQ                        the process that received the first REQ
  *   REJ without receiver's id                the process that received the REQ, else all
  * Therefore ids must contain the slot in their top bits, slot << GSI_ID_SHIFT | anything, and must
  * not be 0.  Each process sends its MADs itself.
@@ -20,7 +22,7 @@
  * marked "control", which wait for the callbacks.  Any thread may call any function, but "control"
  * functions not with a lock held that a callback takes.
  *
- * fork: the child's instance is dead; calls return -EOWNERDEAD, or have no effect.
+ * fork: in the child, calls for the instance return -EOWNERDEAD or have no effect.
  *
  * Functions return 0 or a negative errno unless noted otherwise.
  */
@@ -62,7 +64,7 @@ struct gsi_mad {
 	uint8_t bytes[MAD_BYTES];
 	uint8_t src[16];   /* the sender's address, as in a GID */
 	uint8_t dst[16];   /* destination address: gsi_path.sgid of a reply */
-	uint32_t scope_id; /* of both, if link-local; else 0 */
+	uint32_t scope_id; /* interface index if both addresses are link-local, else 0 */
 	uint64_t when;	   /* time of receipt (progress_now()) */
 	enum gsi_match reason;
 };
@@ -84,7 +86,8 @@ struct gsi_hooks {
 	bool (*credits_hidden)(void *arg, uint32_t qpn);
 	/*
 	 * A new broker serves this process.  It does not have the last messages of processes that
-	 * ended after the previous broker.  May be NULL.
+	 * ended while no broker was running, so the connections to them must be checked
+	 * (gsi_is_orphan()).  May be NULL.
 	 */
 	void (*broker_changed)(void *arg, uint64_t now);
 	void *arg;
@@ -109,8 +112,8 @@ unsigned int gsi_slot(const struct gsi *gsi);
  * Control.  Starts receiving and sending on the local address gid (scope_id: the interface index of
  * a link-local one, else 0); reference-counted.  Takes milliseconds, as link_addr_open().  Must be
  * called for each source address of MADs, and for each address on which a listener of any address
- * should receive requests, including addresses added later.  After return, MADs to the address
- * reach the process for which they are.
+ * should receive requests, including addresses added later.  After return, the broker delivers MADs
+ * to the address.
  */
 int gsi_addr_get(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
 		 char error[PROGRESS_ERROR_TEXT]);
@@ -124,10 +127,10 @@ struct gsi_path {
 };
 
 /*
- * Sends a MAD: one UD packet from QP 1 of path->sgid to QP 1 of path->dgid.  Never blocks.  Subject
- * to UROCE_FAULT.  -EADDRNOTAVAIL: gsi_addr_get() was not called for sgid.  -EAGAIN, -ENOBUFS: the
- * socket buffer is full, equivalent to a loss in the network.  Other errors are those of
- * sendmsg(2), such as -ENETUNREACH: further MADs will fail for now as well.
+ * Sends a MAD: one UD packet from queue pair 1 of path->sgid to queue pair 1 of path->dgid.  Never
+ * blocks.  Subject to UROCE_FAULT.  -EADDRNOTAVAIL: gsi_addr_get() was not called for sgid.
+ * -EAGAIN, -ENOBUFS: the socket buffer is full, equivalent to a loss in the network.  Other errors
+ * are those of sendmsg(2), such as -ENETUNREACH: further MADs will fail for now as well.
  */
 int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES]);
 
@@ -154,7 +157,8 @@ void gsi_deadline(struct gsi *gsi, uint64_t when);
 /*
  * Reports an event of QP qpn: ENG_EVENT_COMM_EST and ENG_EVENT_FIRST_REQUEST to
  * hooks.first_request, ENG_EVENT_CREDITS_HIDDEN to hooks.credits_hidden; ignores other events, and
- * all if QP 1 is not in use.  Caller runs the cycle, like every caller of the engine with a packet.
+ * all if queue pair 1 is not in use.  Caller runs the cycle, like every caller of the engine with a
+ * packet.
  */
 void gsi_report_qp_event(struct progress *progress, uint32_t qpn, enum eng_event event);
 
@@ -164,7 +168,9 @@ void gsi_report_qp_event(struct progress *progress, uint32_t qpn, enum eng_event
  * Port spaces are separate namespaces: RDMA_PS_TCP 0x0106, _UDP 0x0111, _IPOIB 0x0002, _IB 0x013f.
  */
 enum gsi_port_flags {
-	/* Others with this flag may bind the same port; only one may listen. */
+	/*
+	 * Other ports with this flag may be bound to the same number; only one of them may listen.
+	 */
 	GSI_PORT_REUSE = 1,
 	GSI_PORT_AF_ONLY = 2, /* "::" does not receive IPv4 */
 };
@@ -192,8 +198,8 @@ int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address
 		  uint16_t *port, unsigned int flags, struct gsi_port **bound);
 /*
  * Makes REQ and SIDR_REQ to this port arrive in this process, on every address of gsi_addr_get() on
- * which the port is bound, including addresses added later.  Errors as above: if the port is shared
- * or was chosen, another process may have become its listener.
+ * which the port is bound, including addresses added later.  Errors as of gsi_port_bind(): if the
+ * port is shared or was chosen, another process may have become its listener.
  */
 int gsi_port_listen(struct gsi_port *port);
 /* Stops listening and releases the port. */

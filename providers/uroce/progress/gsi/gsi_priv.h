@@ -41,7 +41,8 @@ struct gsi_peer {
 /* ---- events of QPs (gsi_qp_event.c) ---- */
 
 /*
- * Maximum number of events that wait; if a first request is dropped, the RTU must arrive instead.
+ * Maximum number of events that wait; more are dropped.  If that of a first request is dropped,
+ * only the RTU can establish the connection.
  */
 #define GSI_QP_EVENTS_MAX 128
 
@@ -74,7 +75,7 @@ struct gsi {
 	uint64_t sends;
 	uint32_t psn;
 	uint64_t deadline;	     /* set by the caller */
-	unsigned int broker_changes; /* number reported to hooks.broker_changed */
+	unsigned int broker_changes; /* link_broker_changes() at the last check */
 	struct gsi_last last;
 
 	pthread_mutex_t queue_lock;
@@ -93,7 +94,7 @@ void gsi_kick(struct progress *progress);
 /* gsi_qp_event.c: calls the callbacks for events of QPs, without locks. */
 void gsi_deliver_qp_events(struct gsi *gsi);
 
-/* Caller holds lock. */
+/* Returns the entry of an address, or NULL.  Caller holds gsi.lock. */
 static inline struct gsi_address *gsi_address_find(const struct gsi *gsi, const uint8_t gid[16],
 						   uint32_t scope_id)
 {
@@ -105,10 +106,10 @@ static inline struct gsi_address *gsi_address_find(const struct gsi *gsi, const 
 	return address;
 }
 
-/* gsi_tx.c; caller holds lock. */
+/* gsi_tx.c: closes the paths from an address.  Caller holds gsi.lock. */
 void gsi_close_peers(struct gsi *gsi, const struct gsi_address *address);
 
-/* gsi_last.c. */
+/* gsi_last.c: creates or releases the memory file. */
 void gsi_last_open(struct gsi_last *last);
 void gsi_last_close(struct gsi_last *last);
 

@@ -4,7 +4,10 @@
 
 #include "gsi_priv.h"
 
-/* Queues the event during the cycle, like a MAD: both may be in the same batch. */
+/*
+ * Only queues the event, since the hooks are not called during a cycle; the RTU, which may be in
+ * the same batch, is queued as well.
+ */
 void gsi_report_qp_event(struct progress *progress, uint32_t qpn, enum eng_event event)
 {
 	const struct gsi_qp_event qp_event = { qpn, event == ENG_EVENT_CREDITS_HIDDEN };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Queue of MADs received for QP 1: the cycle adds them, the progress thread delivers them. */
+/*
+ * Queue of MADs received for queue pair 1: the cycle adds them, the progress thread delivers them.
+ */
 #include <string.h>
 
 #include "gsi_priv.h"
@@ -16,7 +18,10 @@ static void request_service(struct progress *progress)
 	atomic_store_explicit(&progress->gsi_wakeup.pending, true, memory_order_release);
 }
 
-/* During a cycle.  The progress thread checks the flag after its own cycles. */
+/*
+ * Called during a cycle.  The progress thread need not be woken in its own cycles, since it checks
+ * the flag after them.
+ */
 void gsi_kick(struct progress *progress)
 {
 	request_service(progress);

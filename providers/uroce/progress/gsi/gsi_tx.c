@@ -40,7 +40,10 @@ static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address 
 	return 0;
 }
 
-/* Finds the path, or opens it in place of the least recently used one. */
+/*
+ * Finds the path, or opens it in place of the least recently used one; returns 0 or a negative
+ * errno.
+ */
 static int get_peer(struct gsi *gsi, struct gsi_address *address, const struct gsi_path *path,
 		    struct gsi_peer **result)
 {
@@ -95,7 +98,10 @@ static int send_packet(struct progress *progress, const struct eng_path *path,
 	return error;
 }
 
-/* A link-local address may exist on several interfaces. */
+/*
+ * Returns the address path->sgid, or NULL.  A link-local address may exist on several interfaces:
+ * prefers that of path->scope_id.
+ */
 static struct gsi_address *find_source(struct gsi *gsi, const struct gsi_path *path)
 {
 	struct gsi_address *address = gsi_address_find(gsi, path->sgid, path->scope_id);

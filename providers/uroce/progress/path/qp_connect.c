@@ -45,8 +45,8 @@ int address_get(struct progress *progress, const uint8_t gid[16], uint32_t scope
 	int result = link_addr_open(progress->link, gid, scope_id, addr, error);
 
 	/*
-	 * Requests of other processes have been served in the meantime: a shared memory region may
-	 * have been created for another address, which the progress thread must watch.
+	 * link_addr_open() has served requests of other processes while it waited: a shared memory
+	 * region may have been created for another address, which the progress thread must watch.
 	 */
 	if (result) {
 		wakeup_thread(progress);

@@ -8,11 +8,12 @@
 /* Closes the peer and address of qp.  Control call; no cycle may find qp any more. */
 void qp_disconnect(struct progress *progress, struct progress_qp *qp);
 
-/* The functions below: caller holds route_lock. */
+/* Opens the local address gid, or adds a reference to it.  Caller holds route_lock. */
 int address_get(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
 		struct link_addr **addr, char error[PROGRESS_ERROR_TEXT]);
 /*
  * Opens the local address of route and a link_peer from source port to dgid; own: for one QP only.
+ * Caller holds route_lock.
  */
 int path_open(struct progress *progress, const struct progress_route *route, uint16_t port,
 	      bool own, struct link_addr **addr, struct eng_path *path,
@@ -23,7 +24,10 @@ int path_open(struct progress *progress, const struct progress_route *route, uin
  */
 int path_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
 		   uint8_t traffic_class, uint32_t qpn, struct eng_path *path);
-/* Either of addr and peer may be NULL. */
+/*
+ * Closes peer and drops the reference to addr; either may be NULL.  Caller holds route_lock, unless
+ * addr is NULL.
+ */
 void path_close(struct progress *progress, struct link_addr *addr, struct link_peer *peer);
 
 /* Returns the error of calls in a forked child, with its message. */

@@ -42,7 +42,7 @@ struct progress_ud_addrs *progress_ud_addrs_new(void);
 int progress_ud_addrs_set(struct progress *progress, struct progress_ud_addrs *set,
 			  const struct progress_local_addr *local, unsigned int count,
 			  char error[PROGRESS_ERROR_TEXT]);
-/* No QP may refer to it any longer. */
+/* Closes the addresses and frees the set; no QP may refer to it any longer. */
 void progress_ud_addrs_close(struct progress *progress, struct progress_ud_addrs *set);
 
 /*

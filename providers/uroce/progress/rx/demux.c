@@ -24,7 +24,7 @@ struct rx_ctx {
 	/* Path of the batch; valid if has_path. */
 	struct wire_path path;
 	bool has_path;
-	const uint8_t *dst; /* address to which it was sent */
+	const uint8_t *dst; /* destination address of the batch */
 	/* Connected QP of the previous datagram and the path of its peer's packets, or NULL. */
 	struct progress_qp *qp;
 	const struct wire_path *qp_path;
@@ -34,7 +34,7 @@ struct rx_ctx {
 	 */
 	uint16_t ip_id;
 	bool first;		       /* the current datagram is the first of the batch */
-	uint8_t header[ENG_GRH_BYTES]; /* for the current datagram, if UD */
+	uint8_t header[ENG_GRH_BYTES]; /* GRH of the current datagram, if UD */
 	struct capture *capture;       /* or NULL */
 	/* For the capture: all packets of one call share a timestamp. */
 	uint64_t timestamp;
@@ -114,7 +114,7 @@ static struct progress_qp *find_qp(struct rx_ctx *rx, const struct wire_packet *
 	if (__builtin_expect(qp != NULL, 1))
 		return qp;
 	if (!ours && !rx->forwarded) {
-		/* The link counts it, even if forwarding fails. */
+		/* The link counts the packet, whether or not forwarding succeeds. */
 		link_forward(rx->batch, bytes, length);
 		if (rx->capture)
 			capture_forwarded(rx, bytes, length);
@@ -125,9 +125,9 @@ static struct progress_qp *find_qp(struct rx_ctx *rx, const struct wire_packet *
 }
 
 /*
- * Returns true if the batch may be for qp, which the caller has locked.  Datagram QPs receive from
- * anywhere on the addresses of their device.  A QP that is not connected passes too: its engine is
- * in no state to receive.
+ * Source address check: returns true if the batch may be for qp, which the caller has locked.
+ * Datagram QPs receive from anywhere on the addresses of their device.  Also returns true if the QP
+ * is not connected: its engine is in a state in which it drops the packet.
  */
 static bool is_from_peer(const struct rx_ctx *rx, const struct progress_qp *qp)
 {
@@ -197,7 +197,10 @@ static bool ip_id_is_plausible(const struct rx_ctx *rx, struct progress_qp *qp, 
 	return ip_id_check(&qp->ip_ids, request, rx->ip_id);
 }
 
-/* Checks the ICRC of a packet from the peer of qp, which the caller has locked. */
+/*
+ * ICRC check of a packet from the peer of qp, which the caller has locked.  On failure rx->ip_id
+ * keeps the expected IPv4 ID.
+ */
 static bool icrc_is_ok(struct rx_ctx *rx, struct progress_qp *qp, const struct wire_path *path,
 		       uint8_t opcode, const uint8_t *bytes, size_t length)
 {
@@ -211,7 +214,10 @@ static bool icrc_is_ok(struct rx_ctx *rx, struct progress_qp *qp, const struct w
 	return false;
 }
 
-/* The P_Key table contains only the default key, as a full member. */
+/*
+ * P_Key check: the table contains only the default key, as a full member, which accepts packets of
+ * full and limited members.
+ */
 static bool has_valid_pkey(const struct wire_packet *packet)
 {
 	return (packet->pkey & PKEY_BASE_MASK) == (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK);
@@ -229,7 +235,7 @@ static void add_grh(struct rx_ctx *rx, struct wire_packet *packet, size_t length
 	packet->network_header = rx->header;
 }
 
-/* Passes a datagram for a group to all members; it may be for no QP of its own. */
+/* Passes a datagram from a multicast group to all members.  It must have the multicast QPN. */
 static void rx_group(struct rx_ctx *rx, const uint8_t *bytes, size_t length)
 {
 	const struct progress_group *group = rx->group;
@@ -260,7 +266,7 @@ static void rx_group(struct rx_ctx *rx, const uint8_t *bytes, size_t length)
 	}
 }
 
-/* Receives a packet for QP 1, which all processes share (rule S14). */
+/* Receives a packet for queue pair 1, which all processes share (rule S14). */
 static void rx_gsi(struct rx_ctx *rx, const struct wire_packet *packet, const uint8_t *bytes,
 		   size_t length)
 {
@@ -273,7 +279,8 @@ static void rx_gsi(struct rx_ctx *rx, const struct wire_packet *packet, const ui
 
 	if (!rx->forwarded) {
 		/*
-		 * It was received while no broker was running, or the kernel cannot steer packets.
+		 * The broker must see it: it has come here because no broker was running, or
+		 * because the kernel cannot steer packets.
 		 */
 		link_forward(rx->batch, bytes, length);
 	} else if (!progress->gsi || rx->batch->reason < LINK_MAD_OWN) {
@@ -332,7 +339,7 @@ static void rx_packet(struct rx_ctx *rx, const uint8_t *bytes, size_t length)
 		drop_packet(rx, PROGRESS_COUNT_MALFORMED, bytes, length);
 		return;
 	}
-	/* All datagrams of a batch are from the same sender. */
+	/* All datagrams of a batch are from the same sender, so the source is checked once. */
 	if (!qp || qp->qpn != packet.dest_qpn || !has_valid_pkey(&packet)) {
 		qp = find_locked_qp(rx, &packet, bytes, length);
 		if (!qp)
@@ -344,7 +351,7 @@ static void rx_packet(struct rx_ctx *rx, const uint8_t *bytes, size_t length)
 		drop_packet(rx, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 		return;
 	}
-	/* A CNP is sent from another socket, or by a switch. */
+	/* Not the ID of a CNP, which is sent from another socket, or by a switch. */
 	if (rx->first && !rx->batch->ring && packet.opcode != WIRE_CNP_OPCODE)
 		ip_id_batch_start(&qp->ip_ids, rx->ip_id);
 	if (is_ud(&packet))

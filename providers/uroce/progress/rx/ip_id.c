@@ -10,7 +10,10 @@ enum {
 	BAD_ICRC_PER_UNEXPECTED_ID = 1024,
 };
 
-/* A sender may number a whole message consecutively, beyond what one of its calls can hold. */
+/*
+ * Returns true if id follows the last one closely: a sender may number a whole message
+ * consecutively, with more packets than one of its calls can hold.
+ */
 static bool is_next_of_message(const struct ip_id_dir *side, uint16_t id)
 {
 	return (uint16_t)(id - side->last - 1) < IP_ID_INDEX_MAX;

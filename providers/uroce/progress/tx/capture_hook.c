@@ -84,7 +84,7 @@ void capture_tx_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *byt
 	const struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 	struct capture *capture = capture_running();
 	struct capture_path path;
-	/* It would have been sent alone, with IPv4 ID 0. */
+	/* Shown as if the packet had been sent alone, with IPv4 ID 0. */
 	const struct capture_packets packets = {
 		.path = &path,
 		.pieces = &piece,

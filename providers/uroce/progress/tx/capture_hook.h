@@ -20,7 +20,7 @@ enum capture_tx_kind {
 	CAPTURE_TX_KINDS,
 };
 
-/* Sends with a capture running; for tx_send(). */
+/* As tx_send(), which calls it if a capture is running. */
 int tx_send_captured(struct capture *capture, struct link_peer *peer, uint32_t qpn,
 		     enum capture_tx_kind kind, const struct iovec *pieces, unsigned int count,
 		     unsigned int segment);

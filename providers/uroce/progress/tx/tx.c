@@ -18,8 +18,8 @@ enum {
 	GATHER_FROM = 2048,
 	/* Bytes of the receiver's socket buffer to leave free. */
 	NEEDED_ROOM = 16384,
-	BTH_DEST_QPN = 4, /* offset of the four bytes that end in it */
-	/* A burst of more packets is long. */
+	BTH_DEST_QPN = 4, /* offset of 4 bytes, whose lower 24 bits are the QPN */
+	/* Maximum number of packets of a short burst (progress_qp.may_fill_ring). */
 	SHORT_BURST_PACKETS = 8,
 };
 
@@ -52,7 +52,10 @@ void tx_buffer_free(struct tx_buffer *tx)
 	free(tx);
 }
 
-/* TX_BUFFERS_MIN is for machines with few CPUs, where a thread with a buffer may wait for a CPU. */
+/*
+ * TX_BUFFERS_MIN is for machines with few CPUs, where a thread may wait for a CPU while it has a
+ * buffer.
+ */
 unsigned int tx_pool_size(void)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -62,7 +65,7 @@ unsigned int tx_pool_size(void)
 	return processors < PROGRESS_TX_BUFFERS ? (unsigned int)processors : PROGRESS_TX_BUFFERS;
 }
 
-/* Returns NULL if all buffers are in use by other threads. */
+/* Takes a buffer from the pool; returns NULL if all are in use by other threads. */
 static struct tx_buffer *get_tx_buffer(struct progress *progress)
 {
 	for (unsigned int i = 0; i < progress->tx_count; i++) {
@@ -135,15 +138,15 @@ static int send_burst(struct progress *progress, struct tx_buffer *tx, struct li
 }
 
 /*
- * Returns false if the burst might overflow the receiver's socket buffer.  Nothing else slows down
- * the sender of an unreliable service, as a wire would; the buffer is visible for processes of this
- * host.
+ * Returns false if the burst might overflow the receiver's socket buffer, if that can be checked
+ * (link_peer_has_room()).  Within a host nothing else slows down the sender of an unreliable
+ * service, as a wire would.
  */
 static bool receiver_has_room(const struct link_peer *peer, const struct eng_burst *burst)
 {
 	/*
-	 * The kernel charges a whole page for each piece of a page, and other senders see the same
-	 * room.
+	 * More than the burst's bytes: the kernel charges a whole page for each piece of a page,
+	 * and other senders may count on the same room.
 	 */
 	uint64_t need = 3 * (uint64_t)burst->bytes + NEEDED_ROOM;
 	uint32_t dest_qpn = wire_get_be32(burst->pieces[0].bytes + BTH_DEST_QPN) & WIRE_24BIT_MASK;
@@ -166,7 +169,9 @@ static bool ring_is_full(struct progress_qp *qp)
 static inline enum eng_tx build_burst(struct progress_qp *qp, struct tx_buffer *tx,
 				      struct eng_tx_ctx *ctx)
 {
-	/* A connected QP has one peer; a datagram QP sends to that of the address handle. */
+	/*
+	 * A datagram QP sends through the peer of an address handle, where IPv4 IDs begin with 0.
+	 */
 	tx->burst.identification = qp->peer ? link_peer_ip_id(qp->peer) : 0;
 	ctx->full = ring_is_full(qp);
 	return eng_transmit(qp->engine, &tx->burst, ctx);
@@ -311,7 +316,10 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 		put_tx_buffer(progress, tx);
 	}
 	tx_update_deadline(progress, qp);
-	/* QPs that wait for the in-flight budget are served when ACKs of other QPs arrive. */
+	/*
+	 * A QP that waits for the in-flight budget needs no wake-up: it is served when ACKs of
+	 * other QPs arrive.
+	 */
 	if (end != TX_DONE)
 		tx_schedule(progress, qp, end != TX_NO_BUDGET);
 	errno = saved_errno;
@@ -326,9 +334,10 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 		return;
 	ctx = tx_ctx(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
 	/*
-	 * The progress thread need not be woken: the ACK of requests in flight or a timeout will do
-	 * that.  The same is true of requests that a polling application leaves to its next poll,
-	 * but the progress thread may have been armed since then and found nothing to do.
+	 * The progress thread need not be woken for requests that wait for those in flight: their
+	 * ACK or a timeout causes a cycle.  It is woken for requests that a polling application
+	 * leaves to its next poll, if the thread has been armed since polled was read: it may have
+	 * found nothing to do.
 	 */
 	if (eng_sq_kick(qp->engine, &ctx) == ENG_TX_BURST)
 		send_now(progress, qp, ENG_TX_TRIGGER_POST);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Sends bursts of a QP's engine through the link.  Callers hold qp->lock; those of the functions in
- * the first group are inside the hooks as well.
+ * Sends bursts of a QP's engine through the link.  Functions with a QP as parameter are called with
+ * qp->lock held, unless noted otherwise, and tx_run() inside the hooks as well.
  */
 #ifndef UROCE_PROGRESS_TX_TX_H
 #define UROCE_PROGRESS_TX_TX_H
@@ -10,7 +10,7 @@
 
 /* Maximum number of bursts of one QP in a row, before others are served. */
 #define TX_BURSTS_MAX 8
-/* The same for a QP that has waited for the in-flight budget. */
+/* Maximum number of bursts in a row of a QP that has waited for the in-flight budget. */
 #define TX_BURSTS_BUDGET_QUEUE 2
 
 enum tx_result {
