@@ -20,7 +20,10 @@ struct progress_cycle {
 	struct progress_qp *scheduled; /* QPs to serve at the end, linked by next_in_cycle */
 	struct progress_qp **scheduled_end;
 	unsigned int packets; /* number received */
-	/* Receive until nothing is left, at most ALL_BATCHES batches per address. */
+	/*
+	 * True if the cycle receives until nothing is left, at most ALL_BATCHES batches per
+	 * address.
+	 */
 	bool drain;
 	bool more_to_receive; /* there may be more to receive */
 	bool had_work;	      /* something was received, due or sent */

@@ -32,7 +32,10 @@ struct search {
 	uint32_t slot; /* slot of the process's first worker */
 };
 
-/* Callback of link_guest_for_each(); returns true for the wanted process. */
+/*
+ * Stores the slot and returns true if it is that of the wanted process.  Callback of
+ * link_guest_for_each().
+ */
 static bool match_process(void *arg, uint32_t slot)
 {
 	struct search *search = arg;

@@ -105,7 +105,7 @@ struct view {
 	bool failed;	    /* a process or the broker did not reply */
 };
 
-/* Callback of link_guest_for_each(); returns false to continue. */
+/* Shows the process of a slot.  Callback of link_guest_for_each(); returns false to continue. */
 static bool show_process(void *arg, uint32_t slot)
 {
 	struct view *view = arg;

@@ -38,7 +38,7 @@ struct fault_injector {
 	pthread_mutex_t lock;
 	uint64_t n;	      /* number of packets so far */
 	struct queue held;    /* for reordering */
-	struct queue delayed; /* all by the same time, so in the order of their due times */
+	struct queue delayed; /* all delayed by the same time, so in the order of their due times */
 	unsigned int stored_count;
 	atomic_uint_fast64_t deadline;
 	struct iovec iov[PIECES];

@@ -42,11 +42,14 @@ struct gsi_port; /* a bound port of a port space */
 
 /* Reason why a MAD was forwarded to this process. */
 enum gsi_match {
-	/* Its id contains the slot of this process, or this process listens on its service id. */
+	/*
+	 * The id in the MAD contains the slot of this process, or this process listens on the
+	 * service id.
+	 */
 	GSI_MATCH_LOCAL,
 	/*
-	 * It does not identify its receiver (REJ without receiver's id): the process that has the
-	 * connection handles it, all others ignore it.
+	 * The MAD does not identify its receiver (REJ without receiver's id): the process that has
+	 * the connection handles it, all others ignore it.
 	 */
 	GSI_MATCH_BROADCAST,
 	/*

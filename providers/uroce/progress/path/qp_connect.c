@@ -69,8 +69,8 @@ int address_get(struct progress *progress, const uint8_t gid[16], uint32_t scope
 		return result;
 	}
 	/*
-	 * Another process may already have requested the region of the new address, while the
-	 * progress thread sleeps without watching it.
+	 * Wake the progress thread: another process may already have requested the shared memory
+	 * region of the new address, which a sleeping thread does not watch.
 	 */
 	if (is_new)
 		wakeup_thread(progress);
@@ -253,7 +253,10 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		eng_set_cc(qp->engine, memcmp(route->sgid, route->dgid, sizeof(route->dgid))
 					       ? ENG_CC_NETWORK
 					       : ENG_CC_LOCAL);
-		/* The IPv4 IDs of a new connection are not known. */
+		/*
+		 * Nothing is known of the IPv4 IDs on a new connection, so their history begins
+		 * again.
+		 */
 		qp->ip_ids = (struct ip_id_history){ 0 };
 		qp->rx_path = (struct wire_path){ 0 };
 		pthread_mutex_unlock(&qp->lock);

@@ -339,7 +339,10 @@ static void rx_packet(struct rx_ctx *rx, const uint8_t *bytes, size_t length)
 		drop_packet(rx, PROGRESS_COUNT_MALFORMED, bytes, length);
 		return;
 	}
-	/* All datagrams of a batch are from the same sender, so the source is checked once. */
+	/*
+	 * All datagrams of a batch are from the same sender, so the source is checked once for each
+	 * QP.
+	 */
 	if (!qp || qp->qpn != packet.dest_qpn || !has_valid_pkey(&packet)) {
 		qp = find_locked_qp(rx, &packet, bytes, length);
 		if (!qp)
