@@ -77,8 +77,9 @@ struct uroce_abi_last_message {
 
 struct uroce_abi_region {
 	/*
-	 * Sequence number of the owner's current sleep, or 0 if it does not sleep.  A writer sends
-	 * UROCE_ABI_SHM_DOORBELL, then sets waiting to 0 if it still has the same value.
+	 * Sequence number of the owner's current sleep, or 0 if it does not sleep.  After each
+	 * frame a writer checks it: if it is not 0, the writer sends UROCE_ABI_SHM_DOORBELL, then
+	 * sets it to 0 if it still has the same value.
 	 */
 	__u32 waiting;
 };
@@ -92,9 +93,10 @@ struct uroce_abi_ring {
 };
 
 /*
- * Header of a frame, followed by the bytes of a run of datagrams.  Frames begin at multiples of
- * UROCE_ABI_RING_ALIGN and do not extend beyond the end of the ring.  If bytes is 0 the next frame
- * is at the start of the ring: either there was no room here, or the writer chose to go back.
+ * Header of a frame, followed by the bytes of a burst of datagrams.  Frames begin at multiples of
+ * UROCE_ABI_RING_ALIGN and do not extend beyond the end of the ring.  A header with bytes 0 means
+ * that the rest of the ring is skipped and the next frame is at its start: the frame did not fit
+ * before the end, or the writer chose to return.
  */
 struct uroce_abi_frame {
 	__u32 bytes;
@@ -116,10 +118,10 @@ struct uroce_abi_stat_reply {
 #define UROCE_ABI_CAPTURE_TEXT 512
 struct uroce_abi_capture {
 	struct uroce_abi_header header;
-	__u64 packets, lost; /* totals, at the end of a capture */
+	__u64 packets, lost; /* in the REPLY at the end: numbers of captured and of lost packets */
 	__s32 error;	     /* negative errno, or 0 */
 	__u32 reserved;
-	/* START: options; reply with an error: its reason; NUL-terminated */
+	/* START: options; READY or REPLY with an error: its reason; NUL-terminated */
 	char text[UROCE_ABI_CAPTURE_TEXT];
 };
 
@@ -201,7 +203,7 @@ struct uroce_abi_stat_listener {
 	__u8 address[16]; /* all zero or ::ffff:0.0.0.0: any address */
 	__u32 port;
 	__u32 backlog;
-	__u32 waiting; /* requests whose events the application has not read */
+	__u32 waiting; /* REQs whose events the application has not read */
 	__u32 reserved;
 };
 
@@ -216,8 +218,8 @@ struct uroce_abi_stat_connection {
 	__u32 local_qpn, remote_qpn;
 	__u32 active;	 /* 1: this side sent the REQ */
 	__u32 destroyed; /* 1: the application has destroyed the connection */
-	__u32 resent;	 /* number of repeated messages */
-	/* Bits in REQ and REP: this side reports credits, the peer reports credits. */
+	__u32 resent;	 /* number of retransmitted messages */
+	/* End-to-end flow control in REQ and REP: this side, or the peer, reports credits. */
 	__u32 flow_control, peer_flow_control;
 	__u32 age_ms, changed_ms; /* since its creation, and since the last change of state */
 	/*

@@ -31,8 +31,8 @@
 
 /*
  * Probe of a group: a datagram to UDP port 4791 that the steering program assigns to the member
- * with this index.  Big-endian.  To other receivers it is a BTH with transport header version 15
- * for queue pair 0, which they drop.
+ * whose index it contains.  Big-endian.  To other receivers it is a BTH with transport header
+ * version 15 for queue pair 0, which they drop.
  */
 #define UROCE_BROKER_PROBE 0xff0f0000
 struct uroce_broker_probe {
@@ -148,7 +148,8 @@ struct uroce_broker_switch {
 };
 
 enum uroce_broker_port_flags {
-	UROCE_BROKER_PORT_REUSE = 1,	 /* shared by ports with this flag; one listens */
+	/* may share its number with ports that have this flag, but cannot begin to listen then */
+	UROCE_BROKER_PORT_REUSE = 1,
 	UROCE_BROKER_PORT_AF_ONLY = 2,	 /* :: does not include IPv4 */
 	UROCE_BROKER_PORT_RETURNING = 4, /* bound at an earlier broker */
 	UROCE_BROKER_PORT_LISTENING = 8, /* RETURNING: the port listens */
@@ -218,8 +219,8 @@ struct uroce_broker_probed {
 
 enum uroce_broker_reason {
 	UROCE_BROKER_MISDIRECTED = 1, /* for another slot than that of the socket, or damaged */
-	UROCE_BROKER_MAD_OWN,	      /* for this client, by id, listener or request */
-	UROCE_BROKER_MAD_ANY,	      /* for the client with its connection; sent to all */
+	UROCE_BROKER_MAD_OWN,	      /* for this client, by id, listener or REQ; or a bad packet */
+	UROCE_BROKER_MAD_ANY,	      /* for the client that knows its connection; sent to all */
 	UROCE_BROKER_MAD_NONE,	      /* for no client: the receiver answers for the host */
 };
 
@@ -229,7 +230,7 @@ struct uroce_broker_datagram {
 	struct uroce_broker_endpoint destination;
 	__u16 source_port;
 	__u16 bytes;	    /* length of the datagram that follows */
-	__u8 traffic_class; /* 0 from the broker, which does not receive these two fields */
+	__u8 traffic_class; /* 0 if received by the broker, which does not read these two fields */
 	__u8 hop_limit;
 	__u16 reason; /* enum uroce_broker_reason */
 };

@@ -10,7 +10,7 @@
 /* BTH, DETH, MAD and ICRC */
 #define GSI_PACKET_BYTES 280
 
-/* Builds the packet of a MAD.  The ICRC is that of a datagram with IPv4 identification 0. */
+/* Builds the packet of a MAD.  The ICRC is that of a datagram with IPv4 ID 0. */
 void gsi_packet_build(const struct wire_path *path, uint32_t psn, const uint8_t mad[MAD_BYTES],
 		      uint8_t packet[GSI_PACKET_BYTES]);
 

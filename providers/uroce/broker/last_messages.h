@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define LAST_MESSAGES_ENTRIES 4096
-/* Number of entries sent in one step, between which the broker serves its clients. */
+/* Number of entries sent in one step; between two steps the broker serves its clients. */
 #define LAST_MESSAGES_CHUNK 512
 
 enum last_messages_step {

@@ -150,7 +150,7 @@ static bool check_ports(const union broker_message *message)
 	return ports->ports > 0;
 }
 
-/* A request for one port that is bound already. */
+/* Checks a message about one port that is bound already. */
 static bool check_one_port(const union broker_message *message)
 {
 	return message->ports.ports == 1 && message->ports.port[0].port &&
@@ -287,7 +287,7 @@ static const struct format *find_format(uint32_t type)
 	return &formats[type];
 }
 
-/* Size of the message without the entries of its array. */
+/* Returns the size of the message without the entries of its array. */
 static size_t size_without_array(const struct format *format)
 {
 	return format->array.entries ? format->array.entries : format->bytes;

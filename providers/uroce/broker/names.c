@@ -118,7 +118,10 @@ static int make_refusing_socket(void)
 	return error;
 }
 
-/* If the listener belongs to another user, the socket cannot be used again. */
+/*
+ * Connects fd to the broker with this number.  Returns 0, or a negative errno: -EPERM if the broker
+ * belongs to another user; fd cannot be used again then.
+ */
 static int connect_to_name(int fd, unsigned int number, uid_t user)
 {
 	const struct name name = broker_name(number);

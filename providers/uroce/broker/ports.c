@@ -58,8 +58,8 @@ static unsigned int bucket_of(uint16_t number)
 }
 
 /*
- * Returns the next entry with this port number and space after the entry after, or the first one if
- * that is NULL.
+ * Returns the entry with this port number and space that follows *after in the list, or the first
+ * one if after is NULL.
  */
 static struct port_entry *next_entry(const struct broker_ports *ports, uint16_t space,
 				     uint16_t number, const struct port_entry *after)
@@ -123,8 +123,9 @@ static int conflict_between(const struct uroce_broker_port *a, const struct uroc
 }
 
 /*
- * Same rules as the kernel's cma_check_port().  self is the port's own entry when it starts to
- * listen, and NULL when it is bound.
+ * Returns 0, or the error of a conflict with another port, by the rules of the kernel's
+ * cma_check_port().  self is the port's own entry when it starts to listen, and NULL when it is
+ * bound.
  */
 static int check_conflicts(const struct broker_ports *ports, const struct uroce_broker_port *port,
 			   const struct port_entry *self)
@@ -144,8 +145,8 @@ static int check_conflicts(const struct broker_ports *ports, const struct uroce_
 /* ---- choice of a number ---- */
 
 /*
- * Returns true if the number may be chosen again: all its ports were chosen, and none of them
- * listens.
+ * Returns true if the number may be chosen: all ports that have it were chosen too, and none of
+ * them listens.
  */
 static bool is_number_shareable(const struct broker_ports *ports, uint16_t space, uint16_t number)
 {

@@ -48,8 +48,8 @@ int ports_bind(struct broker_ports *ports, uint32_t client, struct uroce_broker_
 int ports_restore(struct broker_ports *ports, uint32_t client,
 		  const struct uroce_broker_port *port);
 /*
- * Makes the client listen at a port that it has bound with the same id.  Fails as ports_bind()
- * does, since bound ports may share a number, or with -ENOENT.
+ * Makes the client listen at a port that it has bound with the same id.  Returns -ENOENT if there
+ * is none, or an error of ports_bind() if another port shares the number on an overlapping address.
  */
 int ports_listen(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port);
 void ports_release(struct broker_ports *ports, uint32_t client,

@@ -12,11 +12,11 @@
 
 #include <rdma/uroce-broker.h>
 
-/* Client numbers are assigned by the broker; a number is not used again for the next client. */
+/* Client number that no client has.  The broker counts the numbers of its clients up from 1. */
 #define SLOTS_NO_CLIENT 0
 /*
- * Minimum number of freed slots before the first of them is used again, so that late packets for
- * the previous owner find none of its queue pair numbers.
+ * Minimum number of freed slots before the first of them is used again, unless no unused slot is
+ * left: late packets for the previous owner should find none of its queue pair numbers.
  */
 #define SLOTS_REST_MIN 64
 

@@ -48,8 +48,8 @@ void steer_clear(struct steer_table *table, uint16_t gsi, uint16_t sink)
 /* ---- segments ---- */
 
 /*
- * Returns true if the slot with this index belongs to the last segment.  A second slot determines
- * whether the segment ascends.
+ * Returns true if the slot with this index belongs to the last segment.  The second slot of a
+ * segment determines, and sets, whether the segment ascends.
  */
 static bool continues_segment(struct builder *builder, unsigned int slot, uint16_t index)
 {
@@ -65,8 +65,8 @@ static bool continues_segment(struct builder *builder, unsigned int slot, uint16
 }
 
 /*
- * If merges_free is true, a slot that no client holds joins the segment before it unless that
- * ascends: its packets then reach a worker, which drops them.
+ * Divides the slots into segments.  If merges_free is true, a slot that no client holds joins the
+ * segment before it unless that ascends: its packets then reach a worker, which drops them.
  */
 static void build_segments(struct builder *builder, const struct steer_table *table,
 			   bool merges_free)

@@ -138,7 +138,7 @@ struct brokerd {
 	struct ended_client *ended_clients;
 	struct kept_mad *kept_mads, **kept_mads_end;
 	unsigned int kept_count;
-	uint64_t kept_deadline;	  /* time at which kept is routed again, ns */
+	uint64_t kept_deadline;	  /* time at which kept_mads are routed again, ns */
 	struct datagram datagram; /* the datagram received last */
 	struct brokerd_counts counts;
 };
@@ -284,7 +284,10 @@ void closer_close(int *fd);
 
 /* last_mads.c */
 void last_mads_start(struct brokerd *brokerd, int *last_messages_fd, uint64_t now);
-/* Returns true if kept MADs need not wait for last messages any longer. */
+/*
+ * Executes the steps of ended clients that are due.  Returns true if kept MADs no longer need to
+ * wait for last messages, so that gsi_route_kept() must be called.
+ */
 bool last_mads_serve(struct brokerd *brokerd, uint64_t now);
 uint64_t last_mads_deadline(const struct brokerd *brokerd);
 /* Returns true if MADs for no client must be kept until last messages have been sent. */

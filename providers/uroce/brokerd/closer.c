@@ -189,7 +189,7 @@ static void run_worker(void)
 		closer.queue[closer.count++] = closer.current;
 	/*
 	 * Since glibc 2.41 an interrupted close() returns to its caller, and cancellation takes
-	 * effect at the next one.
+	 * effect at the next close(), so closed_count is checked as well.
 	 */
 	if (close_begun || closer.closed_count != closed)
 		closer.timeout_ns = CLOSE_TIMEOUT_NS;
@@ -212,7 +212,10 @@ static void *keeper_main(void *arg)
 	return NULL;
 }
 
-/* Closes *fd in another thread and sets it to -1.  Blocks if the queue is full. */
+/*
+ * Closes *fd in another thread and sets it to -1.  If the queue is full, closes it in this thread,
+ * which may block.
+ */
 static void close_in_background(int *fd)
 {
 	pthread_t keeper;

@@ -309,7 +309,7 @@ static bool serve_message(struct brokerd *brokerd, struct client *client,
 		replies = serve_request(brokerd, client, message, fds);
 	/*
 	 * A reply does not fit only if the client has sent too many requests without reading the
-	 * replies.
+	 * replies; its connection is closed then.
 	 */
 	sent = !replies || client_send(client->control_fd, message, fds);
 	link_close_fds(fds);

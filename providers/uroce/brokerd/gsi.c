@@ -19,7 +19,9 @@
 enum {
 	DATAGRAMS_MAX = 64,
 	KEPT_MAX = 1024,
-	/* After its start, how long the broker waits for clients of an earlier broker to return. */
+	/*
+	 * Time after its start in which the broker waits for clients of an earlier one to return.
+	 */
 	GRACE_MS = 2000,
 	/* Interval at which kept MADs are routed again; requests of clients also cause it. */
 	KEPT_MS = 2,
@@ -130,7 +132,10 @@ static bool clients_may_return(const struct brokerd *brokerd, uint64_t now)
 	return brokerd->slots.absent && now < brokerd->started_at + (uint64_t)GRACE_MS * NS_PER_MS;
 }
 
-/* Returns true if a process that is not a client of this broker owns the slot. */
+/*
+ * Returns true if a process that is not a client of this broker owns the slot, which is then marked
+ * as absent.
+ */
 static bool is_slot_bound(struct brokerd *brokerd, uint32_t slot)
 {
 	int fd = names_lock_slot(slot);
@@ -152,8 +157,8 @@ static enum mad_route choose_by_slot(struct brokerd *brokerd, const struct targe
 	if (receives_mads(*client, address))
 		return ROUTE_CLIENT;
 	/*
-	 * The client does not receive MADs at this address.  A REJ of another client to a REP or
-	 * RTU would end a connection of the slot's owner.
+	 * The client does not receive MADs at this address, so another one replies for the host,
+	 * but not to a REP or RTU: its REJ would end a connection of the slot's owner.
 	 */
 	if (*client)
 		return target->is_reply ? ROUTE_DROP : ROUTE_REPLIER;
@@ -163,8 +168,8 @@ static enum mad_route choose_by_slot(struct brokerd *brokerd, const struct targe
 }
 
 /*
- * Returns the client that listens for a request.  A request to 127.0.0.0/8 may be for the address
- * that it names, or else for the one of the GID.
+ * Returns the client that listens for a request: at the loopback address in the request if it
+ * arrived at a loopback address, or else at the GID where it arrived.
  */
 static struct client *find_listener(const struct brokerd *brokerd, const struct target *target,
 				    const struct uroce_broker_endpoint *endpoint)
@@ -278,8 +283,8 @@ static void route_mad(struct brokerd *brokerd, const struct address *address,
 }
 
 /*
- * Returns the MAD in the packet, or NULL if the packet is damaged or has no MAD of the connection
- * manager.
+ * Checks a packet for queue pair 1: format, P_Key, Q_Key, ICRC.  Returns its MAD, or NULL if the
+ * packet is damaged or has no MAD of the connection manager.
  */
 static const uint8_t *valid_mad(const struct datagram *datagram)
 {
@@ -311,7 +316,9 @@ static void route_datagram(struct brokerd *brokerd, struct datagram *datagram)
 		route_mad(brokerd, address, datagram, mad);
 		return;
 	}
-	/* Some client counts the packet and captures it with the reason for its drop. */
+	/*
+	 * Pass the packet to a client, which counts and captures it with the reason for its drop.
+	 */
 	brokerd->counts.bad_packets++;
 	replier = next_replier(brokerd, address);
 	if (replier)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Sends the last messages of clients that have ended.  Without them their peers would notice the
- * end of a connection only by exhausted retries, or never.
+ * Sends the last messages of clients that have ended.  Without these messages the peers would
+ * notice the end of a connection only by exhausted retries, or never.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,10 @@ void last_mads_start(struct brokerd *brokerd, int *last_messages_fd, uint64_t no
 	brokerd->ended_clients = ended;
 }
 
-/* Sends one message.  Returns false if it is invalid. */
+/*
+ * Sends one message.  Returns false if it is invalid, true also if it could not be sent, so that
+ * further rounds follow.
+ */
 static bool send_message(const struct uroce_abi_last_message *entry)
 {
 	struct uroce_broker_endpoint from = { .scope_id = entry->scope_id };

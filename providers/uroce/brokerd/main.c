@@ -169,10 +169,10 @@ static void close_other_descriptors(void)
 }
 
 /*
- * Detaches from the process that started the broker.  Closes its descriptors, since a program may
- * wait for the end of its child's output; allows all processors and resets the scheduling class,
- * since the broker serves programs on all of them; and unblocks the signals, all of which the
- * starter blocks.
+ * Detaches from the process that started the broker.  Closes the descriptors of that process, since
+ * a program may wait for the end of its child's output; allows all processors and resets the
+ * scheduling class, since the broker serves programs on all of them; and unblocks the signals, all
+ * of which the starter blocks.
  */
 static void detach_from_starter(void)
 {
@@ -212,7 +212,9 @@ static uint64_t idle_timeout_ns(void)
 	return (text ? strtoull(text, NULL, 10) : IDLE_MS) * NS_PER_MS;
 }
 
-/* The broker holds a socket for each address of each client. */
+/*
+ * Raises the soft limit to the hard one: the broker holds a socket for each address of each client.
+ */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;

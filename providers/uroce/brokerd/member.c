@@ -27,7 +27,10 @@ static int make_own_members(struct address *address)
 	return address->sink_fd < 0 ? address->sink_fd : 0;
 }
 
-/* Returns true if a lower broker still exists: it is stopped and has not received SUPERSEDE yet. */
+/*
+ * Returns true if a broker with a lower number still exists: it is stopped and has not received
+ * SUPERSEDE yet.
+ */
 static bool has_lower_broker(const struct brokerd *brokerd)
 {
 	struct names_search_result found;
@@ -96,10 +99,16 @@ static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoi
 	struct address *address;
 	int is_new = is_port_free(endpoint), error;
 
-	/* The host does not have the address at present, but the client has a member of it. */
+	/*
+	 * The host does not have the address at present, but the client has a member, so the group
+	 * exists.
+	 */
 	if (is_new == -EADDRNOTAVAIL && claimed)
 		is_new = 0;
-	/* If the port is in use, only workers of an earlier broker can have made the group. */
+	/*
+	 * The port is in use: by the group of an earlier broker if that broker or one of its
+	 * workers still exists, otherwise by another program.
+	 */
 	if (!is_new && !claimed && !has_lower_broker(brokerd) &&
 	    !client_update_absent_slots(brokerd))
 		return -EADDRINUSE;
@@ -186,7 +195,7 @@ static struct member *find_unused_member(const struct brokerd *brokerd,
 	return member;
 }
 
-/* Gives an unused member to the client with this slot. */
+/* Gives an unused member, without the datagrams queued in it, to the client with this slot. */
 static void assign_member(struct address *address, struct member *member, uint32_t slot)
 {
 	uint16_t index = address->group.index[member->slot];

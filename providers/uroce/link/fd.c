@@ -9,8 +9,8 @@
 #include "link_priv.h"
 
 /*
- * Enough for some addresses and their transmit sockets.  Programs that use select(2) need numbers
- * below 1024.
+ * One step is enough for some addresses and their transmit sockets.  It is small because programs
+ * that use select(2) need descriptor numbers below 1024.
  */
 #define FD_LIMIT_STEP 512
 

@@ -14,7 +14,7 @@ static void close_fds(struct link *link, bool abandoned)
 	link_broker_close(&link->broker);
 }
 
-/* Connects to the broker and opens everything by which others reach this link. */
+/* Connects to the broker and opens the epoll sets for connections from writers and tools. */
 static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
 {
 	int result = link_check_userns(error);
@@ -137,7 +137,7 @@ unsigned int link_max_segments(const struct link *link)
 
 void link_counters(const struct link *const_link, struct link_counters *counters)
 {
-	/* const does not cover the lock of the lists. */
+	/* Only the lists are const for the caller, not the lock that guards them. */
 	struct link *link = (struct link *)(uintptr_t)const_link;
 	struct link_group *group;
 	struct link_addr *addr;

@@ -96,8 +96,8 @@ void link_fork_parent(struct link *link);
 /*
  * Control.  Opens port 4791 of the local address gid (IPv4 as ::ffff:a.b.c.d; scope_id is the
  * interface index for link-local IPv6, else 0).  For an address that is open already, returns the
- * same object with another reference.  -EADDRINUSE if a process of another user (or kernel rxe) has
- * the port.  On failure error, which may be NULL, gets one line for the user.
+ * same object with another reference.  -EADDRINUSE if another user or another program, such as
+ * kernel rxe, has the port.  On failure error, which may be NULL, gets one line for the user.
  */
 int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		   struct link_addr **addr, char error[LINK_ERROR_TEXT]);
@@ -127,11 +127,12 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
 		   struct link_peer **peer);
 /*
- * Control.  As link_peer_open(), for a single user, which sends under its own lock and to one queue
- * pair, dst_qpn.  If dst is addr's own address, so that only uroce listens there, the peer sends
- * through shared memory, provided that both processes allow it and the other one replies within 100
- * ms.  Otherwise it gets a connected socket, which is faster than an unconnected one.  After
- * LINK_MAX_CONNECTED connected sockets of an address, peers are opened as by link_peer_open().
+ * Control.  As link_peer_open(), for a peer with a single user, which sends under its own lock and
+ * to one queue pair, dst_qpn.  If dst is addr's own address, where only uroce listens, the peer
+ * sends through shared memory if both processes allow it and the process of dst_qpn replies within
+ * 100 ms, or else by a connected socket, which is faster than an unconnected one.  For another dst,
+ * and after LINK_MAX_CONNECTED connected sockets of an address, the peer is opened as by
+ * link_peer_open().
  */
 #define LINK_MAX_CONNECTED 32
 int link_peer_open_exclusive(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
@@ -151,8 +152,8 @@ enum link_transport link_peer_transport(const struct link_peer *peer);
  */
 bool link_peer_is_full(struct link_peer *peer);
 /*
- * Returns the IPv4 identification of the first datagram of the next link_send(): 0, unless peer has
- * a connected socket.  It does not change before that call.  Only for the user of the peer.
+ * Returns the IPv4 ID of the first datagram of the next link_send(): 0, unless peer has a connected
+ * socket.  It does not change before that call.  Only for the user of the peer.
  */
 uint16_t link_peer_ip_id(const struct link_peer *peer);
 /*
@@ -179,20 +180,23 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 
 /*
  * Sends count pieces as one datagram (segment 0) or as a burst of datagrams of segment bytes each,
- * the last one possibly shorter.  Datagrams have DF set, and IPv4 identifications that count up
- * from link_peer_ip_id() within the call.  Takes one system call, two if the segment size
- * of a connected socket changes, more after an error.  Never blocks: -EAGAIN or -ENOBUFS if the
- * socket buffer or the ring is full (nothing was sent), others as from sendmsg(2).
+ * the last one possibly shorter.  Datagrams have DF set, and IPv4 IDs that count up from
+ * link_peer_ip_id() within the call.  Takes one system call, two if the segment size of a connected
+ * socket changes, more after an error.  Never blocks: -EAGAIN or -ENOBUFS if the socket buffer or
+ * the ring is full (nothing was sent), others as from sendmsg(2).
  */
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
 	      unsigned int segment);
 
 /* Why the broker passed on a datagram */
 enum link_forward_reason {
-	LINK_MISDIRECTED = 1, /* received by another socket than that of its slot */
-	LINK_MAD_OWN,	      /* MAD for this process, by communication id, listener or request */
-	LINK_MAD_ANY,	      /* MAD for the process that knows its connection; sent to all */
-	LINK_MAD_NONE,	      /* MAD for no process: this process replies for the host */
+	LINK_MISDIRECTED = 1, /* received by another socket than that of its slot, or damaged */
+	/*
+	 * MAD for this process, by communication id, listener or REQ; or bad packet
+	 */
+	LINK_MAD_OWN,
+	LINK_MAD_ANY,  /* MAD for the process that knows its connection; sent to all */
+	LINK_MAD_NONE, /* MAD for no process: this process replies for the host */
 };
 
 /* A received batch: one datagram, several of one sender merged by UDP_GRO, or a frame of a ring */
@@ -262,37 +266,40 @@ int link_group_receive(struct link_group *group, struct link_batch *batch);
 int link_forward(const struct link_batch *batch, const uint8_t *bytes, size_t length);
 
 /*
- * Receives one datagram that the broker has passed on to this link, by the delivery socket.
- * Returns 0, with the datagram and its reason in *batch, or -EAGAIN if none is left.
+ * Receives one datagram that the broker has passed on to this link, by the delivery socket, and
+ * handles other messages that come before it.  Returns 0, with the datagram and its reason in
+ * *batch, or -EAGAIN if there is none, or after 64 other messages.
  */
 int link_delivery_receive(struct link *link, struct link_batch *batch);
 /*
  * link_broker_fd() is readable if link_delivery_receive() or link_maintain_broker() must be called.
- * link_maintain_broker() returns to a new broker if the old one has ended, which may take some
- * seconds; otherwise it takes one system call.  Any thread that holds no lock may call it.  While
- * it waits it runs the given callback once a millisecond, unless that is NULL, with open_lock held.
+ * link_maintain_broker() returns to a new broker if the old one has ended, and sends PING when that
+ * is due; both may take some seconds.  Otherwise it takes two system calls.  Any thread that holds
+ * no lock may call it.  While it waits it runs the given callback once a millisecond, unless that
+ * is NULL, with open_lock held.
  */
 int link_broker_fd(const struct link *link);
 void link_maintain_broker(struct link *link, void (*wait_callback)(void *arg), void *arg);
 /* Returns how many times the link has returned to another broker. */
 unsigned int link_broker_changes(const struct link *link);
 /*
- * Returns true from the end of a broker until its successor has had time to find all members of the
- * groups, and while a check waits for a reply.  Packets from other processes of the host may be
- * lost in that time.  Thread-safe.
+ * Returns true while timeouts should not count as retries, because packets from other processes of
+ * the host may be lost: from the end of a broker until its successor has had time to find all
+ * members of the groups, and while link_check_broker() waits for a reply.  Thread-safe.
  */
 bool link_is_unsettled(const struct link *link);
 /*
- * Has link_maintain_broker() check that the broker replies and, if not, find another one; at most
- * every two seconds.  For timeouts, which may be caused by a stopped broker that no longer
- * maintains the groups.  Thread-safe, takes no lock.
+ * To be called after timeouts, which may be caused by a stopped broker that no longer maintains the
+ * groups: has link_maintain_broker() check that the broker replies and, if not, find another one;
+ * at most every two seconds.  Thread-safe, takes no lock.
  */
 void link_check_broker(struct link *link);
 
 /*
  * link_writers_fd() is readable if link_serve_writers() must be called, by one thread at a time.
- * It handles requests of other processes for channels to this link's shared memory, and their
- * doorbells.  Returns true if a doorbell was received, so that there is something to receive.
+ * link_serve_writers() handles requests of other processes for channels to this link's shared
+ * memory, and their doorbells.  It returns true if a doorbell was received: the rings may have
+ * frames.
  */
 int link_writers_fd(const struct link *link);
 bool link_serve_writers(struct link *link);

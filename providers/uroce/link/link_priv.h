@@ -4,10 +4,12 @@
  *
  * Locks, in the order in which they may be nested:
  *
- * open_lock is held throughout a link_addr_open() or the last link_addr_close(), which may wait for
- * the broker.
+ * open_lock is held while an address is opened or closed, and during every later request to the
+ * broker or to another process, which may take some seconds.
  *
- * lock guards the lists below; it is held for microseconds only, never while waiting.
+ * lock guards the lists of addresses, sockets, peers, channels, groups, regions and connections,
+ * and their reference counts.  It is held for microseconds, except if link_addr_close() must wait
+ * for room in the connection to a busy broker.
  *
  * The lock of a channel (shm.h) is the innermost one.  The data path (link_send(), link_receive(),
  * link_forward()) takes neither open_lock nor lock.
@@ -48,14 +50,17 @@ bool link_udp_port_owner(const struct link_endpoint *endpoint, uint16_t port, ui
 
 /* ---- addr.c ---- */
 
-/* Gets the socket of the slot for link_peer_has_room(), if possible.  Caller holds no lock. */
+/*
+ * Requests a duplicate of the slot's socket, by which link_peer_has_room() checks how full that is.
+ * Does nothing within a second of the last request.  Caller holds no lock.
+ */
 void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot);
 
 /* ---- userns.c ---- */
 
 /*
- * Returns -EPERM, and a message in error, if our UID is the overflow UID, which stands for every
- * unmapped user.
+ * Returns -EPERM, and a message in error, if the UID of this process is the overflow UID, which
+ * stands for every unmapped user.
  */
 int link_check_userns(char error[LINK_ERROR_TEXT]);
 /* Returns true unless user is the overflow UID and some users of the host are not mapped. */
@@ -95,18 +100,21 @@ struct link_tx {
 	uint16_t port;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	/* True: connected to the one peer that uses it.  False: shared, identification stays 0. */
+	/*
+	 * True: connected to the one peer that uses it.  False: shared; ip_id stays 0, since the
+	 * IPv4 IDs of each call start at 0.
+	 */
 	bool connected;
 	/* The rest is used by a connected socket only, under the lock of its peer's user. */
-	uint16_t ip_id;	  /* of the next datagram */
+	uint16_t ip_id;	  /* IPv4 ID of the next datagram */
 	uint16_t segment; /* UDP_SEGMENT option of the socket; 0: none */
-	/* Last size that a single piece wanted and the option did not have. */
+	/* Size of the last single piece that differed from segment; see set_default_segment(). */
 	uint16_t wanted_segment;
 };
 
 /* State of a check whether another slot's full socket is being read; see udp.c. */
 struct link_rx_stall {
-	/* Time in ms since which the socket is full and has not been read; 0: not full. */
+	/* Time in ms at which the socket was first found full; 0: it has been read since. */
 	_Atomic int64_t since;
 	_Atomic uint32_t queued; /* bytes queued at the last check */
 };
@@ -130,7 +138,7 @@ struct link_addr {
 	bool unsteered; /* all clients of the broker read the same socket */
 	/*
 	 * Sockets of other slots, for checking how full they are; -1: none.  A stored number does
-	 * not change.
+	 * not change, so that other threads may use it without a lock.
 	 */
 	int slot_fd[LINK_SLOTS];
 	uint32_t receive_buffer;
@@ -213,7 +221,7 @@ static inline void link_mutex_unlock(struct link *link, pthread_mutex_t *mutex)
 		pthread_mutex_unlock(mutex);
 }
 
-/* Caller holds link->lock. */
+/* Returns the open address of the endpoint, or NULL.  Caller holds link->lock. */
 static inline struct link_addr *link_addr_find(const struct link *link,
 					       const struct link_endpoint *endpoint)
 {
@@ -229,8 +237,8 @@ void link_addr_close_fds(struct link_addr *addr);
 /* peer.c: returns the maximum number of segments of one send; 1 if the kernel cannot cut bursts. */
 unsigned int link_probe_segments(void);
 /*
- * connected_tx.c: connects tx, whose socket is bound, and determines how the kernel numbers its
- * datagrams.  Returns 0 or a negative errno; after an error the socket is useless.
+ * connected_tx.c: connects tx, whose socket is bound, and determines the IPv4 ID of its next
+ * datagram.  Returns 0 or a negative errno; after an error the socket is useless.
  */
 int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_t dst_bytes);
 /* connected_tx.c: link_send() for a connected tx; segment is 0 for a single datagram. */

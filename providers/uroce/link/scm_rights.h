@@ -31,8 +31,8 @@ int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds,
 ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int flags,
 			      struct link_fds *fds);
 /*
- * The same for one piece and one descriptor.  *passed_fd is -1 if the message has no descriptor or
- * several.
+ * As link_receive_with_fds(), for one piece and one descriptor.  *passed_fd is -1 if the message
+ * has no descriptor or several.
  */
 ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *passed_fd);
 

@@ -8,7 +8,10 @@
 
 #include <pthread.h>
 
-/* Returns 0 or a negative errno.  A detached thread must not end before this returns. */
+/*
+ * Starts a thread with this name, at most 15 bytes.  Returns 0 or a negative errno.  A thread that
+ * detaches itself must not end before this function returns, which sets the name.
+ */
 int thread_start(pthread_t *thread, const char *name, void *(*function)(void *arg), void *arg);
 
 #endif

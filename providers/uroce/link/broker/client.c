@@ -110,8 +110,8 @@ static int connect_to_broker(const struct link *link, unsigned int *name,
 
 /*
  * Sends *message, a HELLO, to brokers until one replies, and stores the reply, WELCOME, in
- * *message.  The broker with the number silent has not replied before; UROCE_BROKER_NAMES: none.
- * Returns the connection or a negative errno.
+ * *message.  unresponsive is the number of a broker that has not replied before, or
+ * UROCE_BROKER_NAMES.  Returns the connection or a negative errno.
  */
 static int connect_and_hello(struct link *link, union broker_message *message,
 			     unsigned int unresponsive, struct link_fds *fds,

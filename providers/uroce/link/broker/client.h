@@ -31,7 +31,9 @@ struct link_broker {
 	int slot_lock[LINK_SLOTS_MAX];
 	uint32_t slot[LINK_SLOTS_MAX];
 	unsigned int slots;
-	/* timerfd: expires when a PING or the next attempt to return is due. */
+	/*
+	 * timerfd: expires when link_maintain_broker() should send a PING or try again to return.
+	 */
 	int timer_fd;
 	int epoll_fd;		   /* epoll set of control, delivery and timer */
 	atomic_bool is_pinger;	   /* the broker wants this client to send PING regularly */
@@ -39,7 +41,7 @@ struct link_broker {
 	/* Pause before the next attempt to return; 0: the last one succeeded. */
 	atomic_uint retry_ms;
 	atomic_uint changes; /* number of returns to another broker */
-	/* Time at which link_is_unsettled() becomes false, in ms; 0: no broker has ended. */
+	/* Time in ms at which link_is_unsettled() becomes false; 0: it is false. */
 	_Atomic(int64_t) settled_at;
 	_Atomic(int64_t) next_check_ms; /* earliest time of the next check, in ms */
 	uint32_t name;			/* number of the broker's name */
@@ -51,8 +53,7 @@ struct link_broker {
 	struct link_port *ports; /* list of bound ports */
 	/* Earliest time of the next search that a probe causes, in ms; receiving thread only. */
 	int64_t next_search_ms;
-	/* Called once a millisecond while link_maintain_broker() waits; NULL while another thread
-	 * waits. */
+	/* Called once a millisecond while link_maintain_broker() waits; NULL while others wait. */
 	void (*wait_callback)(void *arg);
 	void *wait_arg;
 };
@@ -105,8 +106,8 @@ struct link_port {
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
 			 int passed_fd, struct link_fds *fds);
 /*
- * Waits until fd has one of the events (poll(2)), but at most until this time of link_now_ms().  An
- * fd of -1 has no events.
+ * Waits until fd has one of the events (poll(2)), but at most until this time of link_now_ms(), and
+ * calls wait_callback once a millisecond.  With fd -1 waits until that time.
  */
 void link_broker_wait(const struct link_broker *broker, int fd, short events, int64_t until);
 /*

@@ -9,7 +9,7 @@
 #include "link/link_priv.h"
 #include "link/shm/shm.h"
 
-/* Maximum number of messages served in one call, so that others get their share */
+/* Maximum number of messages served in one call of link_serve_writers() */
 enum { SERVED_MAX = 16 };
 
 static struct link_client_conns *conns_of_purpose(struct link *link, uint32_t purpose)
@@ -43,7 +43,10 @@ void link_client_conns_close(struct link_client_conns *conns, bool abandoned)
 void link_client_conns_add(struct link *link, uint32_t purpose, uint32_t slot, int fd)
 {
 	struct link_client_conns *conns = conns_of_purpose(link, purpose);
-	/* Tools address a process, which its first worker represents. */
+	/*
+	 * Tools address a process, which its first worker represents, so further workers close
+	 * connections from tools.
+	 */
 	bool wanted = purpose != UROCE_BROKER_STATISTICS || !link->further;
 	struct link_client_conn *conn = wanted ? calloc(1, sizeof(*conn)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = conn };
@@ -55,7 +58,10 @@ void link_client_conns_add(struct link *link, uint32_t purpose, uint32_t slot, i
 	}
 	conn->fd = fd;
 	conn->slot = slot;
-	/* After epoll_ctl() another thread may serve the connection, and end it. */
+	/*
+	 * Added to the list first, because after epoll_ctl() another thread may serve the
+	 * connection, and end it.
+	 */
 	link_mutex_lock(link, &link->lock);
 	conn->next = conns->first;
 	conns->first = conn;

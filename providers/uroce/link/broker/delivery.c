@@ -26,8 +26,8 @@ int link_broker_fd(const struct link *link)
 /* ---- receiving ---- */
 
 /*
- * Returns true if messages of this type come by the delivery socket.  Others may be too large for
- * the buffer of read_message().
+ * Returns true if messages of this type come by the delivery socket.  Messages of other types are
+ * ignored, since they may be too large for the buffer of read_message().
  */
 static bool is_delivery_type(uint32_t type)
 {
@@ -36,8 +36,8 @@ static bool is_delivery_type(uint32_t type)
 }
 
 /*
- * Reads a message; the bytes of a datagram go to payload.  Returns 0, -EBADMSG for a message that
- * must be ignored, or another negative errno.
+ * Reads a message, and handles it unless it is a DATAGRAM, whose bytes go to payload.  Returns 0,
+ * -EBADMSG for a message that must be ignored, or another negative errno.
  */
 static int read_message(struct link *link, uint8_t *payload, union broker_message *message)
 {

@@ -22,14 +22,18 @@ struct link_port_name {
 	uint32_t scope_id; /* interface index of a link-local address, else 0 */
 	uint16_t space;	   /* RDMA_PS_* */
 	uint16_t port;	   /* host order; 0: the broker chooses a free one */
-	bool reuse;	   /* others may bind the port if they set reuse too; only one may listen */
+	/* others may bind the port if they set reuse too; it cannot begin to listen then */
+	bool reuse;
 	bool af_only;
 };
 
 /* A bound port; link_port_end() frees it. */
 struct link_port;
 
-/* Stores the chosen port in name->port.  Errors are those of gsi_port_bind(). */
+/*
+ * Binds a port, and stores its number in name->port.  Errors are those of ports_bind()
+ * (broker/ports.h), or of the request to the broker.
+ */
 int link_port_bind(struct link *link, struct link_port_name *name, struct link_port **port);
 int link_port_listen(struct link_port *port);
 void link_port_end(struct link_port *port);

@@ -11,8 +11,8 @@
 
 enum {
 	/*
-	 * A port that seems to belong to another program is requested again at this interval, up to
-	 * this total time.
+	 * An address whose port seems to belong to another program is requested again every
+	 * ADDRESS_PAUSE_MS, for ADDRESS_MS in all.
 	 */
 	ADDRESS_MS = 200,
 	ADDRESS_PAUSE_MS = 20,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Claims what a link holds from a new broker */
+/* Claims the addresses, ports and queue pair 1 of a link from a new broker */
 #include <errno.h>
 
 #include "link/link_priv.h"
 
-/* An error of one address does not end the claims of the others. */
+/* Claims all addresses.  An error of one address does not end the claims of the others. */
 static int claim_addresses(struct link *link, int fd)
 {
 	const struct link_addr *addr;

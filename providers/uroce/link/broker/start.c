@@ -36,7 +36,10 @@ enum {
 int __clone(int (*function)(void *), void *stack, int flags, void *arg, ...);
 #define clone __clone
 #endif
-/* For functions of the children, which never return as far as the sanitizer can see */
+/*
+ * For functions of the children: they never return, so the sanitizer would see entries without
+ * exits in the caller's thread.
+ */
 #define IN_CHILD __attribute__((noinline, no_sanitize("thread")))
 
 struct broker_start {

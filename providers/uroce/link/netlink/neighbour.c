@@ -43,7 +43,7 @@ static void get_address(const void *bytes, int length, uint8_t gid[16])
 }
 
 /*
- * Requests one object; its message is passed to take.  Returns 0 or an error of libnl.  Frees
+ * Requests one object and passes its message to parse.  Returns 0 or an error of libnl.  Frees
  * message.
  */
 static int request_object(struct nl_msg *message, nl_recvmsg_msg_cb_t parse, void *arg)
@@ -154,7 +154,7 @@ static int parse_state(struct nl_msg *message, void *arg)
 	return NL_STOP;
 }
 
-/* Kernels before 5.0 can only list all neighbours; there each is regarded as known. */
+/* Kernels before 5.0 can only list all neighbours; there each is regarded as resolved. */
 bool neighbour_is_resolved(const struct neighbour *neighbour)
 {
 	struct ndmsg header = {

@@ -85,8 +85,8 @@ static int by_interface_and_class(const void *left, const void *right)
 }
 
 /*
- * Stores all addresses of all interfaces in found, sorted; found has room for all of the cache.
- * Returns their number.
+ * Stores the addresses of all interfaces in found, which has room for the whole cache, sorted by
+ * interface and class.  Returns their number.
  */
 static unsigned int find_addresses(struct nl_cache *addrs, struct found_address *found)
 {
@@ -138,8 +138,8 @@ static void copy_addresses(struct netdev *netdev, const struct found_address *fo
 }
 
 /*
- * Returns 0 if the speed is unknown: the driver reports -1 or nothing, or sysfs shows another
- * network namespace.
+ * Returns the speed in Mbit/s, or 0 if it is unknown: the driver reports -1 or nothing, or sysfs
+ * shows another network namespace.
  */
 static uint32_t read_speed(const char *name)
 {
@@ -194,7 +194,10 @@ free_socket:
 	return error ? errno_of(error) : 0;
 }
 
-/* Returns NULL if out of memory. */
+/*
+ * Returns an array of all interfaces, followed by their addresses in the same allocation; NULL if
+ * out of memory.
+ */
 static struct netdev *make_list(struct nl_cache *links, struct nl_cache *addrs, unsigned int *count)
 {
 	unsigned int most_links = (unsigned int)nl_cache_nitems(links);

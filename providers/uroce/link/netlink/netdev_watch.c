@@ -13,7 +13,7 @@
 
 #include "netdev.h"
 
-/* Maximum number of messages that one netdev_watch_drain() reads */
+/* Maximum number of netlink datagrams that one netdev_watch_drain() reads */
 #define DRAIN_MAX 1024
 
 struct netdev_watch {

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Creates a memory file filled with zeros.  Returns a descriptor or a negative errno. */
+/*
+ * Creates a memory file of zeros, owned by this process.  Returns a descriptor or a negative errno.
+ */
 int memfd_make(const char *name, size_t bytes);
 
 /* Returns true if fd is a memory file of this size whose size is sealed. */

@@ -103,8 +103,8 @@ void link_region_attach(struct link_region *region, struct link_addr *addr)
 
 /*
  * Returns the region of the endpoint, which is created if necessary, or NULL.  The address need not
- * be open here: the peer may be the first to connect, and its frames then wait until it is.  Caller
- * holds link->lock.
+ * be open in this process: if the peer is the first to connect, its frames wait until the address
+ * is open.  Caller holds link->lock.
  */
 static struct link_region *get_region(struct link *link, const struct link_endpoint *endpoint)
 {
@@ -124,8 +124,8 @@ static struct link_region *get_region(struct link *link, const struct link_endpo
 }
 
 /*
- * Allows the slot to write.  Renews its ring if that is not being read, because it is new or was
- * broken by an earlier owner of the slot.
+ * Allows the slot to write: empties its ring and has it read from now on.  Does nothing if the ring
+ * is being read already, that is, if the slot was admitted before and its ring is not broken.
  */
 static void admit_slot(struct link_region *region, unsigned int slot)
 {
@@ -157,7 +157,10 @@ void link_region_reply(struct link *link, int fd, const struct uroce_abi_shm *re
 	link_mutex_unlock(link, &link->lock);
 }
 
-/* Not a read-modify-write operation, since only one thread at a time receives. */
+/*
+ * Counts a received frame, without a read-modify-write operation, since only one thread at a time
+ * receives.
+ */
 static void count_received(struct link *link)
 {
 	uint64_t count = atomic_load_explicit(&link->shm_received, memory_order_relaxed);

@@ -16,8 +16,8 @@ _Static_assert(__atomic_always_lock_free(sizeof(__u64), NULL), "positions need a
 #define NO_POSITION UINT64_C(1)
 
 /*
- * At multiples of this position the writer of a short frame checks whether the frame can go to the
- * start.
+ * A short frame that would cross a multiple of this position goes to the start of the ring instead,
+ * if the ring is empty.
  */
 #define RESTART_INTERVAL UINT64_C(65536)
 #define SHORT_FRAME_MAX UINT64_C(4096)
@@ -96,10 +96,11 @@ static bool reader_has_caught_up(struct link_ring_writer *ring)
 }
 
 /*
- * Returns the number of bytes left out up to the end of the ring, because the frame goes to the
- * start: it does not fit, or it is short and the ring is empty.  An exchange of short frames then
- * uses few pages of the ring.  Long frames would lack the room that is left out until the reader
- * has passed it.
+ * Returns the number of bytes to skip up to the end of the ring if the frame must go to the start,
+ * or 0.  That is so if it does not fit before the end, or if it is short and would cross a multiple
+ * of RESTART_INTERVAL and the ring is empty: an exchange of short frames then uses few pages of the
+ * ring.  Long frames do not return early, since the skipped bytes cannot be used until the reader
+ * has passed them.
  */
 static uint64_t skipped_bytes(struct link_ring_writer *ring, uint64_t space)
 {

@@ -77,7 +77,7 @@ bool link_ring_is_broken(const struct link_ring_writer *ring);
  * afterwards.
  */
 void link_ring_reset(struct link_ring_reader *ring);
-/* Returns the room of the frame from the last link_ring_next() to the writer. */
+/* Gives the room of the frame from the last link_ring_next() back to the writer. */
 void link_ring_release(struct link_ring_reader *ring);
 
 #endif

@@ -13,8 +13,8 @@
 #include "ring.h"
 
 /*
- * A process of this user may request a region for any address, and each takes 4.25 GiB of address
- * space.
+ * Maximum number of regions of a link: a process of this user may request a region for any address,
+ * and each region takes 4.25 GiB of address space.
  */
 #define LINK_REGIONS_MAX 64
 #define LINK_REGION_BYTES link_region_ring_offset(LINK_SLOTS)
@@ -45,14 +45,15 @@ struct link_channel {
 	/* The region, for checking that its owner is alive; -1: not needed any more. */
 	int fd;
 	int conn_fd; /* connection to the reader, for doorbells; -1: not needed any more */
-	bool broken; /* under lock: frames are lost */
+	bool broken; /* under lock; the ring is broken: frames are lost */
 	struct link *link;
 	unsigned int slot;
 	struct uroce_abi_region *region;
 	void *ring_memory;
 	pthread_mutex_t lock; /* serialises writers */
 	struct link_ring_writer ring;
-	int64_t full_since; /* milliseconds; 0: not full at the last write */
+	/* time in ms since which the full ring was not read; 0: it had room */
+	int64_t full_since;
 	uint64_t full_read; /* position of the reader at full_since */
 };
 
@@ -117,7 +118,7 @@ void link_region_close_all(struct link *link);
  * no lock.
  */
 struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot);
-/* Caller holds link->lock. */
+/* Drops a reference, and frees the channel with the last one.  Caller holds link->lock. */
 void link_channel_put(struct link_channel *channel);
 /* As link_peer_is_full(). */
 bool link_channel_is_full(struct link_channel *channel);

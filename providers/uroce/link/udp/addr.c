@@ -18,8 +18,9 @@ enum {
 };
 
 /*
- * All of 127.0.0.0/8 is this host, so each user can have a loopback address of its own, derived
- * from the UID, in a part of the network that is rarely used.
+ * Writes what a user can do whose address another user has.  All of 127.0.0.0/8 is this host, so
+ * each user can have a loopback address of its own, derived from the UID, in a part of the network
+ * that is rarely used.
  */
 static void explain_remedy(const struct link_endpoint *endpoint, char text[REMEDY_TEXT])
 {
@@ -101,7 +102,7 @@ static void publish_addr(struct link *link, struct link_addr *addr)
 
 	link_mutex_lock(link, &link->lock);
 	addr->overflow_base = link_socket_drops(addr->fd);
-	/* Other processes may still have channels from when the address was open before. */
+	/* Other processes may still write to a region from when the address was open before. */
 	region = link_region_find(link, &addr->endpoint);
 	if (region)
 		link_region_attach(region, addr);
@@ -191,7 +192,7 @@ static int open_new_addr(struct link *link, const struct link_endpoint *endpoint
 		free(addr);
 		return failure;
 	}
-	/* The broker has created the socket with a buffer size of its own choice. */
+	/* The broker has created the socket with another buffer size than this link's. */
 	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &requested, sizeof(requested));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
@@ -234,7 +235,7 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 	return failure;
 }
 
-/* Caller holds link->lock. */
+/* Drops the references of addr to its channels.  Caller holds link->lock. */
 static void put_channels(struct link_addr *addr)
 {
 	unsigned int slot;

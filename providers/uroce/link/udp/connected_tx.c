@@ -2,10 +2,10 @@
 /*
  * Connected transmit sockets.  The kernel looks up the route of a connected socket once, and not
  * for each datagram, which saves a tenth of the cost of a datagram on loopback.  But it counts the
- * IPv4 identifications of such a socket from a random start, by one for each call, and the segments
- * of a call count up from there.  The ICRC covers the identification, so the start must be known.
- * Only the error queue shows it: a transmit time stamp comes with the packet as it was sent,
- * including its headers.
+ * IPv4 IDs of such a socket from a random start, by one for each call, and the segments of a call
+ * count up from there.  The ICRC covers the IPv4 ID, so the start must be known.  Only the error
+ * queue shows it: a transmit time stamp comes with the packet as it was sent, including its
+ * headers.
  */
 #include <errno.h>
 #include <linux/net_tstamp.h>
@@ -23,8 +23,8 @@ enum {
 	/* Maximum size of the headers that a device adds: Ethernet, InfiniBand, tunnels */
 	LINK_HEADER_MAX = 64,
 	/*
-	 * Minimum start, larger than any position in a burst of an unconnected socket, so that the
-	 * identifications of the two kinds of sockets differ
+	 * Minimum start, larger than any IPv4 ID in a burst of an unconnected socket, so that the
+	 * IPv4 IDs of the two kinds of sockets differ
 	 */
 	IP_ID_START_MIN = 256,
 	CONNECT_TRIES = 8,
@@ -57,8 +57,8 @@ static int send_probes(int fd, unsigned int count)
 }
 
 /*
- * Returns the identification of the last datagram sent, read from the error queue, or a negative
- * errno.
+ * Returns the IPv4 ID of the last call, which sent count probes, read from the error queue; or a
+ * negative errno.
  */
 static int read_ip_id(int fd, unsigned int count)
 {
@@ -93,8 +93,8 @@ static int probe_ip_id(int fd, unsigned int count)
 }
 
 /*
- * Returns the identification of the next datagram; -EPROTO if this kernel does not count by one for
- * each call.
+ * Returns the IPv4 ID of the next datagram; -EPROTO if this kernel does not count by one for each
+ * call, or another negative errno.
  */
 static int learn_next_ip_id(int fd)
 {
@@ -195,14 +195,16 @@ static int handle_send_error(struct link_tx *tx, const struct iovec *pieces, uns
 	socklen_t dst_bytes = sizeof(dst);
 	int error = errno, next = -1;
 
-	/* Error of an earlier datagram, sent while no socket was bound to the port. */
+	/*
+	 * ECONNREFUSED belongs to an earlier datagram, sent while no socket was bound to the port.
+	 */
 	if (error == ECONNREFUSED && send_pieces(tx, pieces, count, segment) >= 0) {
 		tx->ip_id++;
 		return 0;
 	}
 	if (error == EAGAIN || error == ENOBUFS)
 		return -error;
-	/* The failed call may have used an identification: determine the next one again. */
+	/* The failed call may have used an IPv4 ID: determine the next one again. */
 	if (getpeername(tx->fd, &dst.any, &dst_bytes) == 0 && dst.any.sa_family == AF_INET)
 		next = learn_next_ip_id(tx->fd);
 	if (next >= 0)

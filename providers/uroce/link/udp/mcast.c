@@ -86,7 +86,7 @@ static void explain_join_failure(const struct link_group *group, int result,
 			       strerror(-result));
 }
 
-/* Caller holds link->lock. */
+/* Closes the socket of the group and removes the group from the list.  Caller holds link->lock. */
 static void remove_group(struct link_group *group)
 {
 	_Atomic(struct link_group *) *from = &group->link->groups;

@@ -348,8 +348,8 @@ static struct link_tx *open_connected_tx(struct link_addr *addr, const struct li
 }
 
 /*
- * Returns true if the peer should use shared memory.  Queue pairs of the same process could do so
- * as well, but are rare.
+ * Returns true if the peer should use shared memory.  Queue pairs of the same link could do so as
+ * well, but are rare.
  */
 static bool should_use_shm(const struct link_peer *peer)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The data path: usually one system call for a burst of datagrams (link_send()), no waiting for a
- * lock, no allocation.
+ * The data path: usually one system call for a burst of datagrams (link_send()), no lock except
+ * that of a shared memory channel, no allocation.
  *
- * System calls are made by syscall(2), since the functions of libc are cancellation points: no verb
- * is one, many hold locks, and preparing for cancellation costs 20 ns each time.
+ * System calls are made by syscall(2), since the functions of libc are cancellation points: a verb
+ * must not be one, as many hold locks, and preparing for cancellation costs 20 ns each time.
  */
 #include <assert.h>
 #include <errno.h>
@@ -161,8 +161,8 @@ inline int link_receive_from(struct link *link, int fd, struct link_batch *batch
 }
 
 /*
- * Returns true if the datagram is a probe, by which the broker finds out whose socket has an index
- * in the group.  Replies to it.
+ * If the datagram is a probe, by which the broker finds out which client's socket has an index in
+ * the group, replies to it and returns true.
  */
 static __attribute__((noinline)) bool handle_probe(struct link_addr *addr,
 						   const struct link_batch *batch)
@@ -246,8 +246,8 @@ void link_addr_enable_rx_class(struct link_addr *addr)
 }
 
 /*
- * Reads SO_MEMINFO at least up to index wanted.  Returns false on failure; qemu-user returns a
- * single value, 0.
+ * Reads SO_MEMINFO at least up to index wanted.  Returns false on failure, or if the kernel returns
+ * fewer values: qemu-user returns a single one, 0.
  */
 static bool read_meminfo(int fd, uint32_t info[SK_MEMINFO_VARS], unsigned int wanted)
 {
@@ -265,7 +265,10 @@ uint32_t link_socket_drops(int fd)
 	return read_meminfo(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-/* The owner has read if fewer bytes are queued than before. */
+/*
+ * Records the number of queued bytes.  If it is lower than before, the owner has read, and the
+ * stall ends.
+ */
 static void update_queued(struct link_rx_stall *rx_stall, uint32_t queued)
 {
 	if (queued < atomic_load_explicit(&rx_stall->queued, memory_order_relaxed))
