@@ -148,7 +148,7 @@ struct uroce_broker_switch {
 };
 
 enum uroce_broker_port_flags {
-	/* may share its number with ports that have this flag, but cannot begin to listen then */
+	/* May share its number with ports that have this flag, but cannot begin to listen then. */
 	UROCE_BROKER_PORT_REUSE = 1,
 	UROCE_BROKER_PORT_AF_ONLY = 2,	 /* :: does not include IPv4 */
 	UROCE_BROKER_PORT_RETURNING = 4, /* bound at an earlier broker */

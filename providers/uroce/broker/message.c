@@ -19,7 +19,9 @@ _Static_assert(sizeof(struct uroce_broker_list) == 536, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_probed) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_datagram) == 72, "padding in a message");
 
-/* Trailing array of a message; only the number of entries in its count field is sent. */
+/*
+ * Array at the end of a message, of which only as many entries are sent as its count field states
+ */
 struct trailing_array {
 	size_t entries; /* offset of the first entry; 0: no array */
 	size_t entry;	/* size of an entry in bytes */

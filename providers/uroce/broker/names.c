@@ -61,8 +61,8 @@ static int set_pass_rights(int fd, int on)
 }
 
 /*
- * Drops everything the peer sends until its user has been checked: a received descriptor of another
- * user can make close() block for as long as that user likes.
+ * Has the kernel drop what the peer sends until its user has been checked: a received descriptor of
+ * another user can make close() block for as long as that user likes.
  */
 static int refuse_descriptors(int fd)
 {

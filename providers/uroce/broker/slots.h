@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which client holds which slot.  The kernel is authoritative: the owner of a slot has bound the
- * slot's abstract name.  A broker proposes a slot, tries to bind its name, and records the result
- * here.
+ * Table of the clients that hold the slots.  The kernel is authoritative: the owner of a slot has
+ * bound the slot's abstract name.  A broker proposes a slot, tries to bind its name, and records
+ * the result here.
  */
 #ifndef UROCE_BROKER_SLOTS_H
 #define UROCE_BROKER_SLOTS_H

@@ -109,7 +109,7 @@ static void end_connection(struct brokerd *brokerd, struct client *client)
 	address_update_all_programs(brokerd);
 }
 
-/* Returns true if the HELLO is overdue. */
+/* Returns true if the client has not sent its HELLO within HELLO_MS. */
 static bool is_hello_overdue(const struct client *client, uint64_t now)
 {
 	return client->state == CLIENT_NEW &&

@@ -19,9 +19,7 @@
 enum {
 	DATAGRAMS_MAX = 64,
 	KEPT_MAX = 1024,
-	/*
-	 * Time after its start in which the broker waits for clients of an earlier one to return.
-	 */
+	/* Time after its start in which a broker waits for clients of an earlier one to return */
 	GRACE_MS = 2000,
 	/* Interval at which kept MADs are routed again; requests of clients also cause it. */
 	KEPT_MS = 2,
@@ -316,9 +314,7 @@ static void route_datagram(struct brokerd *brokerd, struct datagram *datagram)
 		route_mad(brokerd, address, datagram, mad);
 		return;
 	}
-	/*
-	 * Pass the packet to a client, which counts and captures it with the reason for its drop.
-	 */
+	/* Pass it to a client, which counts and captures it with the reason for its drop. */
 	brokerd->counts.bad_packets++;
 	replier = next_replier(brokerd, address);
 	if (replier)

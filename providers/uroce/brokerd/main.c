@@ -127,8 +127,8 @@ static void serve_until_exit(struct brokerd *brokerd)
 /* ---- start ---- */
 
 /*
- * Asks lower brokers of the user to end.  Returns false if there is a higher one: it was started
- * because this one did not reply, so this one must end.
+ * Asks brokers of the user with lower numbers to exit.  Returns false if there is one with a higher
+ * number: it was started because this broker did not reply, so this broker must exit.
  */
 static bool supersede_others(const struct brokerd *brokerd)
 {
@@ -256,7 +256,7 @@ static int init_broker(struct brokerd *brokerd)
 	return brokerd_watch(brokerd, brokerd->listener, EVENT_LISTENER, NULL);
 }
 
-/* Returns 0 to continue, or the exit status plus one. */
+/* Parses the options.  Returns 0 to continue, or the exit status plus one. */
 static int parse_options(int argc, char **argv, bool *stays)
 {
 	static const struct option names[] = {

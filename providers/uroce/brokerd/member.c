@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Members of the port's groups, which are given to clients.  The broker keeps a descriptor of every
- * member, so that the end of a client moves no index.
+ * Members of the groups of UDP port 4791, which are given to clients.  The broker keeps a
+ * descriptor of every member, so that the end of a client moves no index.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { SPARE_MEMBERS = 3 };
 
 /* ---- making a group ---- */
 
-/* Makes the broker's own members.  The sink is the last one of the group. */
+/* Makes the broker's own members: first that of queue pair 1, then the sink. */
 static int make_own_members(struct address *address)
 {
 	address->gsi_fd = socket_make_member(&address->endpoint, false);

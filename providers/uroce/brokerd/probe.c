@@ -16,8 +16,8 @@
 enum {
 	SHORT_INTERVAL_MS = 20,
 	/*
-	 * Packets for members that have moved are lost until the next count.  This interval costs
-	 * one or two Local ACK Timeouts of 67 ms.
+	 * Packets for members that have moved are lost until the next count, so this interval is
+	 * short: it costs a sender one or two Local ACK Timeouts of 67 ms.
 	 */
 	LONG_INTERVAL_MS = 100,
 	/* Number of rounds at the short interval, during which most clients return. */

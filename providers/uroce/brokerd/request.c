@@ -215,7 +215,7 @@ bool request_is_known_type(uint32_t type)
 	}
 }
 
-/* Processes a message that has no reply.  Returns false if this is not one. */
+/* Processes the message if its type has no reply.  Returns false otherwise. */
 static bool serve_without_reply(struct brokerd *brokerd, const struct client *client,
 				const union broker_message *message)
 {

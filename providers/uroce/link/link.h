@@ -191,9 +191,7 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 /* Why the broker passed on a datagram */
 enum link_forward_reason {
 	LINK_MISDIRECTED = 1, /* received by another socket than that of its slot, or damaged */
-	/*
-	 * MAD for this process, by communication id, listener or REQ; or bad packet
-	 */
+	/* MAD for this process, by communication id, listener or REQ; or a bad packet */
 	LINK_MAD_OWN,
 	LINK_MAD_ANY,  /* MAD for the process that knows its connection; sent to all */
 	LINK_MAD_NONE, /* MAD for no process: this process replies for the host */

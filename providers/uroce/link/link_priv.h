@@ -43,16 +43,16 @@
 /* ---- port_owner.c ---- */
 
 /*
- * Looks up the user whose socket has the port on the endpoint or on the wildcard, in
- * /proc/net/udp*.  Returns false if none is found.
+ * Stores in *uid the user whose socket has the port on the endpoint or on the wildcard, according
+ * to /proc/net/udp*.  Returns false if there is no such socket.
  */
 bool link_udp_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid);
 
 /* ---- addr.c ---- */
 
 /*
- * Requests a duplicate of the slot's socket, by which link_peer_has_room() checks how full that is.
- * Does nothing within a second of the last request.  Caller holds no lock.
+ * Requests a duplicate of the slot's socket, by which link_peer_has_room() checks how full that
+ * socket is.  Does nothing within a second of the last request.  Caller holds no lock.
  */
 void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot);
 

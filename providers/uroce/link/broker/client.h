@@ -53,7 +53,7 @@ struct link_broker {
 	struct link_port *ports; /* list of bound ports */
 	/* Earliest time of the next search that a probe causes, in ms; receiving thread only. */
 	int64_t next_search_ms;
-	/* Called once a millisecond while link_maintain_broker() waits; NULL while others wait. */
+	/* Called once a millisecond while link_maintain_broker() waits; otherwise NULL. */
 	void (*wait_callback)(void *arg);
 	void *wait_arg;
 };

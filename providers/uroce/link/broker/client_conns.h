@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections that other clients of the broker have requested.  For each, the broker creates a
- * socket pair and passes one end to each of the two clients.
+ * Connections from other clients of the broker, for shared memory or from tools.  For each, the
+ * broker creates a socket pair and passes one end to each of the two clients.
  */
 #ifndef UROCE_LINK_BROKER_CLIENT_CONNS_H
 #define UROCE_LINK_BROKER_CLIENT_CONNS_H

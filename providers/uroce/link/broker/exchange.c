@@ -48,7 +48,10 @@ void link_broker_wait(const struct link_broker *broker, int fd, short events, in
 	}
 }
 
-/* Waits for the reply to the last request. */
+/*
+ * Waits for the reply to the last request.  Returns 0, -ETIMEDOUT, or an error of
+ * receive_message().
+ */
 static int await_reply(const struct link_broker *broker, int fd, union broker_message *reply,
 		       struct link_fds *fds)
 {
@@ -70,7 +73,10 @@ static int await_reply(const struct link_broker *broker, int fd, union broker_me
 	return -ETIMEDOUT;
 }
 
-/* Sends a message; waits while a busy broker has no room for it. */
+/*
+ * Sends a message; waits while a busy broker has no room for it.  Returns 0, -ETIMEDOUT if there is
+ * no room within REPLY_MS, or -ECONNRESET.
+ */
 static int send_message(const struct link_broker *broker, int fd,
 			const union broker_message *message, int passed_fd)
 {

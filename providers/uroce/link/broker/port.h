@@ -22,7 +22,7 @@ struct link_port_name {
 	uint32_t scope_id; /* interface index of a link-local address, else 0 */
 	uint16_t space;	   /* RDMA_PS_* */
 	uint16_t port;	   /* host order; 0: the broker chooses a free one */
-	/* others may bind the port if they set reuse too; it cannot begin to listen then */
+	/* Others may bind the port if they set reuse too; the port cannot begin to listen then. */
 	bool reuse;
 	bool af_only;
 };

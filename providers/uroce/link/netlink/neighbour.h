@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The kernel's neighbour tables, read by libnl-3: whether the link-layer address of a next hop is
- * known.  Also makes the kernel resolve one.
+ * Link-layer addresses of next hops: whether one is known according to the kernel's neighbour
+ * tables, which libnl-3 reads, and how to make the kernel resolve one
  */
 #ifndef UROCE_LINK_NETLINK_NEIGHBOUR_H
 #define UROCE_LINK_NETLINK_NEIGHBOUR_H

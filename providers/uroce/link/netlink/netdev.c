@@ -113,7 +113,10 @@ static unsigned int min(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Copies the addresses of netdev, in order, to an array with room for all of them. */
+/*
+ * Copies the addresses of netdev, at most NETDEV_MAX_ADDRESSES, from the sorted array found to one
+ * with room for all of them.
+ */
 static void copy_addresses(struct netdev *netdev, const struct found_address *found,
 			   unsigned int count, uint8_t (*to)[16])
 {

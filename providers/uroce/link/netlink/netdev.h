@@ -22,7 +22,7 @@ struct netdev {
 	bool loopback;
 	uint32_t speed_mbps;	    /* from sysfs if the driver reports it, else 0 */
 	unsigned int address_count; /* at most NETDEV_MAX_ADDRESSES */
-	unsigned int left_out;	    /* number of addresses beyond these */
+	unsigned int left_out;	    /* number of further addresses, which are not listed */
 	/*
 	 * As in GIDs: IPv4 (::ffff:a.b.c.d) first, then global IPv6, then link-local.  If there are
 	 * too many, some of each class are kept.  They lie in the memory of the list.

@@ -186,7 +186,7 @@ static bool take_frame(struct link_region *region, unsigned int slot, struct lin
 	case LINK_RING_FULL:
 		return false;
 	}
-	/* Sender and receiver use the same address. */
+	/* The sender's address is that of the region. */
 	memcpy(batch->src, region->endpoint.gid, sizeof(batch->src));
 	batch->buffer = bytes;
 	batch->bytes = frame.bytes;

@@ -52,7 +52,9 @@ struct link_channel {
 	void *ring_memory;
 	pthread_mutex_t lock; /* serialises writers */
 	struct link_ring_writer ring;
-	/* time in ms since which the full ring was not read; 0: it had room */
+	/*
+	 * Time in ms since which the full ring has not been read; 0: it had room at the last write.
+	 */
 	int64_t full_since;
 	uint64_t full_read; /* position of the reader at full_since */
 };

@@ -18,9 +18,9 @@ enum {
 };
 
 /*
- * Writes what a user can do whose address another user has.  All of 127.0.0.0/8 is this host, so
- * each user can have a loopback address of its own, derived from the UID, in a part of the network
- * that is rarely used.
+ * Writes what to do if another user has the address.  All of 127.0.0.0/8 is this host, so each user
+ * can have a loopback address of its own, derived from the UID, in a part of the network that is
+ * rarely used.
  */
 static void explain_remedy(const struct link_endpoint *endpoint, char text[REMEDY_TEXT])
 {

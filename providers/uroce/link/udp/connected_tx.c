@@ -195,9 +195,7 @@ static int handle_send_error(struct link_tx *tx, const struct iovec *pieces, uns
 	socklen_t dst_bytes = sizeof(dst);
 	int error = errno, next = -1;
 
-	/*
-	 * ECONNREFUSED belongs to an earlier datagram, sent while no socket was bound to the port.
-	 */
+	/* Error of an earlier datagram, sent while no socket was bound to the port: send again. */
 	if (error == ECONNREFUSED && send_pieces(tx, pieces, count, segment) >= 0) {
 		tx->ip_id++;
 		return 0;
