@@ -39,7 +39,7 @@ struct uroce_broker_probe {
 	__u32 opcode;	   /* UROCE_BROKER_PROBE */
 	__u32 destination; /* 0 */
 	__u32 index;
-	__u32 secret; /* As in WELCOME; workers ignore probes with other secrets. */
+	__u32 secret; /* as in WELCOME; workers reply only to this secret */
 	__u32 round;  /* Distinguishes late replies from new ones. */
 };
 
@@ -174,8 +174,8 @@ struct uroce_broker_ports {
 };
 
 /*
- * Requests the member of a slot on an address, which the reply passes.  The client of the slot has
- * the member already, or gets it when it requests the address.
+ * Requests the member of a slot on an address; the reply passes the member.  The client of the slot
+ * has it already, or gets it when it requests the address.
  */
 struct uroce_broker_look {
 	struct uroce_broker_header header;

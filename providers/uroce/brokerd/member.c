@@ -365,7 +365,10 @@ static void remove_address(struct brokerd *brokerd, struct address *address)
 	address_close_sockets(address);
 }
 
-/* Undoes a failed request of the client. */
+/*
+ * Called after a failed request: marks the member of the slot as unused, and removes the address if
+ * no client uses it.
+ */
 static void undo_request(struct brokerd *brokerd, struct address *address, uint32_t slot)
 {
 	struct member *member = address_find_member(address, slot);

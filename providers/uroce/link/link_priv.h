@@ -79,7 +79,7 @@ struct link {
 	pthread_mutex_t open_lock;
 	pthread_mutex_t lock;
 	_Atomic(struct link_addr *) addrs;
-	struct link_client_conns writers; /* of this link's shared memory: link_serve_writers() */
+	struct link_client_conns writers; /* connections of writers to shared memory */
 	struct link_client_conns tools;	  /* link_next_tool() */
 	uid_t user;			  /* effective UID when the link was opened */
 	_Atomic(struct link_group *) groups;

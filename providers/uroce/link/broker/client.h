@@ -133,7 +133,10 @@ int link_broker_request(struct link *link, union broker_message *message, int pa
  * a message in error.
  */
 int link_broker_start(int listener, char error[LINK_ERROR_TEXT]);
-/* return.c: claims what the link holds from a new broker, over the connection fd. */
+/*
+ * return.c: claims the link's addresses, ports and queue pair 1 from a new broker, over the
+ * connection fd.
+ */
 int link_broker_claim_all(struct link *link, int fd);
 
 /* Starts or stops sending PING regularly, as the broker demands.  Any thread; takes no lock. */

@@ -31,7 +31,10 @@ enum {
 	ENVIRONMENT_MAX = 16,
 };
 
-/* ThreadSanitizer's clone() would turn the caller's thread into that of a forked child. */
+/*
+ * Call the C library's clone(): ThreadSanitizer's would turn the caller's thread into that of a
+ * forked child.
+ */
 #ifdef __SANITIZE_THREAD__
 int __clone(int (*function)(void *), void *stack, int flags, void *arg, ...);
 #define clone __clone

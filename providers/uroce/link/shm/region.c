@@ -60,7 +60,7 @@ static struct link_region *new_region(struct link *link, const struct link_endpo
 
 void link_region_close_all(struct link *link)
 {
-	/* A forked child does not have the mapping. */
+	/* A forked child does not have the mapping, so it has nothing to unmap. */
 	bool abandoned = atomic_load_explicit(&link->abandoned, memory_order_relaxed);
 	struct link_region *region, *next_region;
 

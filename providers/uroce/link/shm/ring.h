@@ -38,7 +38,7 @@ struct link_ring_reader {
 	uint64_t frame_bytes; /* space of the frame returned by link_ring_next() */
 };
 
-/* Continues where the last writer, or reader, of this memory stopped. */
+/* Initialize a writer, or a reader, which continues where the last one of this memory stopped. */
 void link_ring_open_writer(struct link_ring_writer *ring, struct uroce_abi_ring *shared,
 			   uint8_t *data);
 void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring *shared,

@@ -80,7 +80,7 @@ inline int link_send(struct link_peer *peer, const struct iovec *pieces, unsigne
 	if (peer->channel)
 		return link_channel_send(peer->channel, peer->tx->port, pieces, count,
 					 total_bytes(pieces, count), segment);
-	/* UDP_SEGMENT would make a single datagram a fifth more expensive. */
+	/* Leave out UDP_SEGMENT, which would make a single datagram a fifth more expensive. */
 	if (segment && total_bytes(pieces, count) <= segment)
 		segment = 0;
 	if (peer->tx->connected)
@@ -298,7 +298,7 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 	struct link_rx_stall *rx_stall;
 	uint32_t info[SK_MEMINFO_VARS];
 
-	/* A full ring blocks the sender by itself. */
+	/* For a full ring, link_send() itself returns -EAGAIN. */
 	if (peer->channel)
 		return true;
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
