@@ -17,7 +17,10 @@ static bool source_is_selected(const struct run_options *options, const char *so
 	return !strcmp(options->counters, source) || !strcmp(options->counters, "auto");
 }
 
-/* The first occurrence of the key is the sum of the device; counters of QPs follow. */
+/*
+ * Returns the number of RNR NAKs that a process has received, or -1 if unknown.  In the output of
+ * uroce-stat the first occurrence of the key is the sum of the device; counters of QPs follow.
+ */
 static int64_t process_rnr_naks(const char *uroce_stat, int pid)
 {
 	static const char key[] = "\"rcvd_rnr_err\":";

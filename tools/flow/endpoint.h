@@ -12,8 +12,8 @@
 #include "scheme.h"
 
 enum {
-	ENDPOINT_SQ = 64,	    /* WQEs of a send queue */
-	ENDPOINT_SQ_CONTROL = 8,    /* WQEs of these reserved for updates */
+	ENDPOINT_SQ = 64,	    /* size of a send queue in WQEs */
+	ENDPOINT_SQ_CONTROL = 8,    /* number of these WQEs that are reserved for updates */
 	ENDPOINT_APP_QUEUE = 32,    /* maximum lead of WRITEs and READs over counted messages */
 	ENDPOINT_RESPONSES = 1024,  /* maximum number of pending responses of a connection */
 	ENDPOINT_INBOX = 1 << 15,   /* maximum number of messages to be consumed */
@@ -27,7 +27,11 @@ struct flow_message {
 	enum flow_kind kind;
 	struct flow_update update;
 	uint32_t link, bytes;
-	uint64_t ready_ns;  /* time at which the application had it, by the first sender's clock */
+	/*
+	 * time at which the application had the message; FLOW_RESPONSE: had the request.  By the
+	 * local clock, but in requests and responses by the requester's.
+	 */
+	uint64_t ready_ns;
 	uint64_t posted_ns; /* local only: time at which endpoint_next() returned it */
 };
 
@@ -40,18 +44,18 @@ struct samples {
 /* State of one connection. */
 struct flow_link {
 	struct scheme_state s;
-	uint32_t to_send, next;	 /* messages of the plan: number, and next counted one to send */
-	uint32_t next_uncounted; /* next WRITE or READ of the plan to send */
+	uint32_t to_send, next;	 /* plan: number of messages, next that consumes a receive */
+	uint32_t next_uncounted; /* index of the next WRITE or READ of the plan */
 	uint32_t to_consume, consumed;
 	uint32_t outstanding_requests;
-	uint64_t ready_since_ns;   /* time at which the next message was ready */
-	uint64_t last_response_ns; /* time of the last response */
+	uint64_t ready_since_ns;   /* SHAPE_STREAM: time at which the next message was ready */
+	uint64_t last_response_ns; /* time at which the last response was consumed */
 	uint64_t blocked_ns;	   /* time since which the next message is blocked, or NEVER */
 	uint64_t responses[ENDPOINT_RESPONSES]; /* ready_ns of requests to be answered, a ring */
 	uint32_t responses_in, responses_out;
 	uint32_t updates_in_flight;
 	uint32_t posted;	    /* receives posted at present */
-	uint32_t freed[FLOW_KINDS]; /* free buffers to be reposted, by kind of the message */
+	uint32_t freed[FLOW_KINDS]; /* number of free buffers to be reposted, by kind of message */
 	struct flow_message sq[ENDPOINT_SQ]; /* messages posted and not completed, a ring */
 	uint32_t sq_in, sq_out;
 };
@@ -84,7 +88,7 @@ struct flow_endpoint {
 
 /*
  * endpoint_receives(): number of receives of a connection, or of the SRQ.  endpoint_depth(): number
- * promised to a connection.  endpoint_has_srq(): true if the side has an SRQ.
+ * of receives promised to a connection.  endpoint_has_srq(): true if the side has an SRQ.
  */
 uint32_t endpoint_receives(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
 uint32_t endpoint_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
@@ -92,7 +96,10 @@ bool endpoint_has_srq(const struct scenario *sc, uint32_t side);
 
 void endpoint_init(struct flow_endpoint *st, const struct scenario *sc, const struct scheme *scheme,
 		   uint64_t seed, uint32_t side, struct run_stats *stats);
-/* To be called when endpoint_receives() have been posted, per connection or to the SRQ. */
+/*
+ * Called when the first endpoint_receives() receives have been posted to each connection, or to the
+ * SRQ: counts them.
+ */
 void endpoint_receives_posted(struct flow_endpoint *st);
 void endpoint_start(struct flow_endpoint *st, uint64_t now);
 
@@ -101,24 +108,30 @@ void endpoint_start(struct flow_endpoint *st, uint64_t now);
  * Returns false if there is none.
  */
 bool endpoint_next(struct flow_endpoint *st, uint32_t link, uint64_t now, struct flow_message *out);
-/* To be called when the oldest posted message of a connection has completed. */
+/* Called when the oldest posted message of a connection has completed: frees its send WQE. */
 void endpoint_completed(struct flow_endpoint *st, uint32_t link, uint64_t now);
 /* Handles a message that consumed a receive (taken), or an update by RDMA WRITE (not taken). */
 void endpoint_arrived(struct flow_endpoint *st, const struct flow_message *message, bool taken,
 		      uint64_t now);
 /* Consumes all messages whose service time has passed. */
 void endpoint_advance(struct flow_endpoint *st, uint64_t now);
-/* Number of receives that must be posted; to be followed by endpoint_posted(). */
+/*
+ * Returns the number of receives that must be posted; when they are, endpoint_posted() must be
+ * called.
+ */
 uint32_t endpoint_to_post(const struct flow_endpoint *st, uint32_t link);
 void endpoint_posted(struct flow_endpoint *st, uint32_t link, uint32_t count);
 
-/* Time of the next call if no event occurs before, or NEVER. */
+/* Returns the time at which the endpoint must be called if no event occurs before, or NEVER. */
 uint64_t endpoint_deadline(const struct flow_endpoint *st);
 /* Returns true if all messages have been sent, completed and consumed, except updates. */
 bool endpoint_is_done(const struct flow_endpoint *st);
-/* Returns true if nothing can happen without an event: no deadline, nothing posted or to post. */
+/*
+ * Returns true if nothing can happen without an event: no deadline, no message posted, no receive
+ * to post.
+ */
 bool endpoint_is_idle(const struct flow_endpoint *st);
-/* Writes the reason why the next message may not be sent. */
+/* Stores in text why the next message may not be sent. */
 void endpoint_explain(const struct flow_endpoint *st, char *text, uint32_t size);
 /* Computes the results and writes them to the stats. */
 void endpoint_finish(struct flow_endpoint *st);

@@ -12,7 +12,7 @@ struct run_result {
 	enum flow_verdict verdict;
 	const struct flow_control_pair *predicted; /* NULL: VERDICT_OK is expected */
 	struct endpoint_stats side[FLOW_SIDES];
-	int64_t rnr_naks; /* RNR NAKs received by both sides, or -1 if unknown */
+	int64_t rnr_naks; /* number of RNR NAKs received by the local endpoints; -1: unknown */
 	double seconds;	  /* time from the first message sent to the last consumed */
 	double wall;	  /* time including set-up */
 };
@@ -25,14 +25,17 @@ struct run_options {
 	const char *uroce_stat;
 };
 
-/* Runs both endpoints on this host.  Returns 0, or -1 if they could not be started. */
+/*
+ * Runs both endpoints on this host.  Returns 0 with a verdict in *result, or -1 with errno if the
+ * shared memory or the sockets cannot be created.
+ */
 int run_pair(const struct run_options *options, const struct scheme *scheme,
 	     const struct scenario *sc, struct run_result *result);
 /*
  * run_one_endpoint() runs one endpoint: side 0 has connected, side 1 has accepted and receives the
- * plan. Returns 0 or -1.  run_set_environment() sets the environment variables that uroce reads
- * when it opens a device; it must be called before the stream is opened, since rsockets open one as
- * well.
+ * plan.  Returns 0 or -1.  run_set_environment() sets the environment variables that uroce reads
+ * when it opens a device; it must be called before the stream is opened, since an rsocket opens the
+ * device as well.
  */
 void run_set_environment(const struct run_options *options, const struct scheme *scheme,
 			 const struct scenario *sc, uint32_t side);
@@ -45,11 +48,14 @@ double run_goodput_mb(const struct run_result *result); /* in 10^6 bytes/s */
 double run_messages(const struct run_result *result);	/* consumed messages/s */
 double run_updates_per_message(const struct run_result *result);
 
-/* Returns the device's number of RNR NAKs in sysfs, or -1 if not available or not selected. */
+/*
+ * Returns the device's number of RNR NAKs in sysfs, or -1 if it has none or options->counters
+ * selects another source.
+ */
 int64_t counters_sysfs_rnr_naks(const struct run_options *options);
 /*
- * Returns the number of RNR NAKs received by these processes, or else by the device since before;
- * -1 if unknown.
+ * Returns the number of RNR NAKs received by these processes, from uroce-stat, or else by the
+ * device: its number in sysfs less the earlier one, before.  Returns -1 if unknown.
  */
 int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_SIDES],
 			  int64_t before);

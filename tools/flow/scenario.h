@@ -56,18 +56,19 @@ struct scenario {
 	uint64_t burst_gap_ns;		 /* time between bursts */
 	uint32_t mixed_percent;		 /* share of each of WRITE_IMM, WRITE and READ */
 	bool shared;			 /* side 1 has an SRQ */
-	uint32_t shared_percent; /* SRQ size in percent of all promises, if the scheme can share */
-	const char *faults;	 /* UROCE_FAULT without the seed */
-	bool in_turn;		 /* side 1 starts when it has consumed all messages of side 0 */
-	bool unreliable;	 /* UC instead of RC */
-	bool only_control;	 /* only for a negative control */
+	/* SRQ size in percent of all promises, if the scheme can share or only_control is set */
+	uint32_t shared_percent;
+	const char *faults; /* UROCE_FAULT without the seed */
+	bool in_turn;	    /* side 1 starts when it has consumed all messages of side 0 */
+	bool unreliable;    /* UC instead of RC */
+	bool only_control;  /* only for a negative control */
 };
 
 /* The eight scenarios, then those of negative controls; the last entry has name NULL. */
 extern const struct scenario scenarios[];
 const struct scenario *scenario_find(const char *name);
 
-/* Negative controls: a scheme that must fail under a scenario with this verdict. */
+/* A negative control: the scheme must fail under the scenario, with the predicted verdict. */
 struct flow_control_pair {
 	const char *scenario, *scheme;
 	enum flow_verdict predicted;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Statistics that both endpoints write during a run, in shared memory if they are on one host; the
- * checker compares schemes with them.  Each field is written by its own side only, and read by the
- * other side and the checker.  A receive is counted after it has been posted, a message before it
- * is: so an excess of sent over posted is an overrun.
+ * checker derives the verdict from them.  Each field is written by its own side only, and read by
+ * the other side and the checker.  A receive is counted after it has been posted, a message before
+ * it is posted: so if more messages are sent than receives posted it is an overrun.
  */
 #ifndef UROCE_FLOW_SHARED_STATS_H
 #define UROCE_FLOW_SHARED_STATS_H
@@ -29,7 +29,9 @@ struct endpoint_result {
 	uint64_t p50_ns, p99_ns; /* latency of consumed messages; round trip of requests */
 	uint64_t free_p50_ns, free_p99_ns; /* time to completion of WRITEs and READs */
 	uint32_t fairness_permille; /* Jain's index over the connections at half of the messages */
-	/* at the end, per connection: messages that may be sent; unreported receives */
+	/*
+	 * at the end, per connection: number of messages that may be sent, of unreported receives
+	 */
 	int32_t allowance[FLOW_LINKS], unreported[FLOW_LINKS];
 };
 
@@ -42,7 +44,8 @@ struct endpoint_stats {
 	_Atomic uint64_t data_sent, consumed; /* application messages */
 	_Atomic uint64_t control_sent;	      /* updates */
 	_Atomic uint64_t overruns;	      /* messages sent without a posted receive */
-	_Atomic uint64_t excess; /* checks at which the allowance exceeded the posted receives */
+	/* number of checks that found an allowance above the posted receives */
+	_Atomic uint64_t excess;
 	_Atomic uint64_t bogus_updates; /* updates that cannot be true */
 	_Atomic uint64_t loops;		/* iterations of the endpoint's loop */
 	_Atomic uint32_t depth;		/* negotiated depth */

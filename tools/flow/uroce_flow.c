@@ -306,7 +306,10 @@ static void run_selected(const struct settings *s)
 			run_one(s, *scheme, &sc);
 }
 
-/* Opens the out-of-band stream to the peer.  Returns 0, or -1 with errno. */
+/*
+ * Opens the out-of-band stream to the peer.  Returns 0, or -1 with errno; exits if it cannot
+ * listen.
+ */
 static int open_stream(const struct settings *s, struct oob_sock *sock)
 {
 	struct oob_sock listener;

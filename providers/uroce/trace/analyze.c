@@ -49,7 +49,7 @@ static struct stream_params get_params(const struct trace *trace,
 			params.mtu = cm->mtu;
 		params.start_is_known = true;
 		params.start = peer->psn;
-		/* REP responds to the values requested by REQ; the smaller ones apply. */
+		/* The limit is the number of READs and Atomics that both ends support. */
 		params.read_depth = min_u32(self->initiator_depth, peer->responder_resources);
 	}
 	return params;

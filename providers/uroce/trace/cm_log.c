@@ -7,7 +7,10 @@
 #include "array.h"
 
 #define MIN_MTU 256u
-/* Maximum number of REQs searched for a reply: bounds the time if a file has only REQs. */
+/*
+ * Maximum number of connections, from the newest, that are searched for that of a message: bounds
+ * the time if a file has many REQs.
+ */
 #define SEARCH_MAX 4096
 
 static struct cm_connection *find_connection(struct cm_log *log, const uint8_t active[16],
@@ -31,7 +34,7 @@ static struct cm_connection *add_req(struct cm_log *log, const uint8_t src[16],
 {
 	struct cm_connection *connection = find_connection(log, src, dst, req->local_id);
 
-	/* A retry of the REQ; a reused ID comes with another QP or PSN. */
+	/* A repeated REQ adds nothing.  A REQ that reuses the ID has another QP number or PSN. */
 	if (connection && connection->active.qpn == req->local_qpn &&
 	    connection->active.psn == req->starting_psn)
 		return NULL;

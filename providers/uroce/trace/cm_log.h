@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections as described by the CM messages of a capture.  REQ and REP contain both QP numbers
- * and first PSNs, which the packets of a connection do not.
+ * Connections according to the CM messages of a capture.  REQ and REP contain the QP numbers of
+ * both ends and the first PSNs, while a packet contains only the number of its destination QP: so
+ * they prove which two flows are a connection (flow_pair.h).
  */
 #ifndef UROCE_TRACE_CM_LOG_H
 #define UROCE_TRACE_CM_LOG_H
@@ -26,7 +27,7 @@ struct cm_connection {
 	uint32_t mtu; /* path MTU in bytes; 0: invalid */
 	uint64_t service_id;
 	uint8_t transport; /* enum mad_transport */
-	bool accepted;	   /* a REP was seen, and passive is set */
+	bool accepted;	   /* a REP was captured, so passive is complete */
 	bool rejected;
 	uint16_t reject_reason; /* enum mad_reject */
 };
@@ -39,8 +40,9 @@ struct cm_log {
 };
 
 /*
- * Adds a UD packet to QP1, of whose payload length bytes were captured.  Returns the connection if
- * the packet is a new REQ or its first REP, else NULL.  The result is valid until the next call.
+ * Adds the MAD in a UD packet to queue pair 1; length is the number of captured bytes of the
+ * payload.  Returns the connection if the MAD is a new REQ or its first REP, else NULL.  The
+ * pointer is valid until the next call.
  */
 const struct cm_connection *cm_log_add(struct cm_log *log, const uint8_t src[16],
 				       const uint8_t dst[16], const uint8_t *payload,

@@ -7,9 +7,15 @@
 #include "wire/opcode.h"
 
 #define CAPTURE_POINTS_MAX 4
-/* Percentage of packets that must occur n times for n points of capture. */
+/*
+ * count_capture_points() returns n if at least this percentage of the ambiguous packets has n, 2n,
+ * 3n ... records.
+ */
 #define NEARLY_ALL_PERCENT 80
-/* Identifications wrap after this time at least: 65536 packets at 10 us each. */
+/*
+ * A sender's IPv4 IDs repeat after 65536 packets, which take longer than this at 10 us each: a
+ * later record with the same hash is another packet.
+ */
 #define IP_ID_WRAP_NS 500000000u
 
 /* A packet and its hash, for sorting. */
@@ -38,9 +44,9 @@ static bool has_direction(const struct trace_packet *packet, enum trace_way way)
 }
 
 /*
- * Marks duplicates by direction, among the records of one hash; returns their number.  The
- * requester's records are kept, as its times and credits matter: outbound requests and inbound
- * responses.
+ * Marks duplicates by direction, among the records of one hash; returns their number.  Keeps those
+ * of the requester (outbound requests and inbound responses), because its times and credits are
+ * analysed.
  */
 static uint64_t mark_by_direction(struct hashed_packet *records, size_t count)
 {
@@ -94,13 +100,16 @@ static bool all_have_unique_ids(const struct hashed_packet *records, size_t coun
 	return true;
 }
 
-/* Returns true if neither direction nor identification shows whether a packet is a duplicate. */
+/* Returns true if neither direction nor IPv4 ID shows whether a packet is a duplicate. */
 static bool is_ambiguous(const struct trace_packet *packet)
 {
 	return packet->way == TRACE_WAY_UNKNOWN && !(packet->flags & TRACE_COUNTED_ID);
 }
 
-/* Returns the number of points of capture, from the packets for which is_ambiguous() holds. */
+/*
+ * Returns the number of places where the file was captured, estimated from the packets for which
+ * is_ambiguous() holds; 1 if no other number fits.
+ */
 static size_t count_capture_points(const struct hashed_packet *records, size_t count)
 {
 	size_t groups = 0, multiples[CAPTURE_POINTS_MAX + 1] = { 0 };

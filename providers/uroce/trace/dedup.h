@@ -15,8 +15,8 @@
  *
  * - The direction is known: inbound records duplicate outbound ones.  The requester's
  *   records are kept: outbound requests and inbound responses.
- * - The IPv4 identification is from a counter: all records close in time are duplicates.
- * - Otherwise, if nearly all packets occur n = 2, 3 or 4 times: all but every n-th record.
+ * - The IPv4 ID is from a counter: all records close in time are duplicates.
+ * - Otherwise, if nearly all such packets occur n = 2, 3 or 4 times: all but every n-th record.
  */
 uint64_t dedup_mark(struct trace_packets *packets);
 

@@ -25,7 +25,10 @@ static uint32_t hash_key(const uint8_t src[16], const uint8_t dst[16], uint32_t 
 	return hash ^ hash >> 15;
 }
 
-/* Returns the bucket of the latest flow with this key, or the free one for it. */
+/*
+ * Returns the bucket of the latest flow with these addresses, QP and service, or a free bucket for
+ * it.
+ */
 static uint32_t *find_bucket(struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
 			     uint32_t qpn, uint8_t service)
 {

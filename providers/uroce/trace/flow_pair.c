@@ -7,14 +7,17 @@
 #include "engine/base/psn.h"
 
 #define PORT_BASE 0xc000u
-/* How far responses may be ahead of requests: two captures merged with different clocks. */
+/*
+ * Number of PSNs by which a response may precede its request in a file that was merged from
+ * captures with different clocks.
+ */
 #define RESPONSE_AHEAD_MAX 256
 
 enum pair_score {
 	SCORE_IMPOSSIBLE = -1,
 	SCORE_PORT = 1,	     /* the same source port */
-	SCORE_PORT_HASH = 4, /* and it is derived from both QP numbers */
-	SCORE_PSN = 8,	     /* for each direction with requests that the responses match */
+	SCORE_PORT_HASH = 4, /* additionally: the port is derived from both QP numbers */
+	SCORE_PSN = 8,	     /* for each direction whose responses match the requests */
 	SCORE_ENOUGH = SCORE_PORT_HASH,
 };
 
@@ -46,9 +49,10 @@ static uint16_t hashed_src_port(uint32_t one, uint32_t other)
 }
 
 /*
- * Scores whether the responses of one flow match the requests of another.  The first response may
- * be for a request before the capture, or carry initial credits (rule C9).  The last one is at most
- * for the last request, which may be a READ with many responses.
+ * Returns SCORE_PSN if the responses of one flow match the requests of another, SCORE_IMPOSSIBLE if
+ * they do not, 0 if either are missing.  The first response may be for a request before the
+ * capture, or carry initial credits (rule C9), and the last one may be one of many for a READ, so
+ * the ranges of PSNs need only overlap.
  */
 static int score_psns(const struct flow *requester, const struct flow *responder)
 {
@@ -98,7 +102,10 @@ static bool is_opposite(const struct flow *a, const struct flow *b)
 	return memcmp(a->src, b->dst, 16) == 0 && memcmp(a->dst, b->src, 16) == 0;
 }
 
-/* Returns the first unpaired flow between two addresses to a QP; reused QP numbers come later. */
+/*
+ * Returns the oldest unpaired flow from src to a QP at dst, or FLOW_NONE: connections are paired in
+ * the order of their REQs, so later ones get the later flows of a reused QP number.
+ */
 static uint32_t find_unpaired(const struct flows *flows, const uint8_t src[16],
 			      const uint8_t dst[16], uint32_t qpn)
 {
@@ -135,7 +142,10 @@ static void pair_by_cm(struct flows *flows, const struct cm_log *log, enum flow_
 	}
 }
 
-/* Returns the unpaired flow with the highest score as the opposite direction, or FLOW_NONE. */
+/*
+ * Returns the unpaired flow with the highest score as the opposite direction, or FLOW_NONE if none
+ * has SCORE_ENOUGH.
+ */
 static uint32_t find_best_peer(const struct flows *flows, uint32_t of, int *best_score)
 {
 	const struct flow *flow = &flows->items[of];
@@ -148,7 +158,10 @@ static uint32_t find_best_peer(const struct flows *flows, uint32_t of, int *best
 
 		if (i == of || other->peer != FLOW_NONE || !is_opposite(flow, other))
 			continue;
-		/* A QP number known from the CM excludes others. */
+		/*
+		 * If CM messages give the sending QP of a flow, only a flow to that QP can be the
+		 * peer.
+		 */
 		if ((flow->src_qpn && flow->src_qpn != other->dst_qpn) ||
 		    (other->src_qpn && other->src_qpn != flow->dst_qpn))
 			continue;
@@ -178,7 +191,7 @@ void flow_pair_find(struct flows *flows, const struct cm_log *log, enum flow_pai
 			pair_flows(flows, i, other,
 				   ours >= SCORE_PSN ? FLOW_PAIR_PSN : FLOW_PAIR_PORT, by);
 	}
-	/* A single candidate between two addresses is accepted with a low score. */
+	/* If two addresses have only one candidate, SCORE_PORT suffices. */
 	for (uint32_t i = 0; i < flows->count; i++) {
 		uint32_t candidates = 0, other = FLOW_NONE;
 		const struct flow *flow = &flows->items[i];

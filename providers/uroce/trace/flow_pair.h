@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Finds the pairs of flows that are the two directions of a connection: by REQ and REP, which is
- * exact, or by similarity: the PSNs of one flow's responses match those of the other's requests,
- * the UDP source ports are the same, as with rxe and uroce, or are derived from the two QP numbers.
+ * Finds the pairs of flows that are the two directions of a connection: by the QP numbers in REQ
+ * and REP, which is exact, or by similarity: the PSNs of one flow's responses match those of the
+ * other's requests, or both flows have the same UDP source port, as with rxe and uroce, perhaps one
+ * derived from the two QP numbers.
  */
 #ifndef UROCE_TRACE_FLOW_PAIR_H
 #define UROCE_TRACE_FLOW_PAIR_H
@@ -20,8 +21,8 @@ enum flow_pair_by {
 const char *flow_pair_by_name(enum flow_pair_by by);
 
 /*
- * Sets peer and, where known, src_qpn of all flows.  by[i] (flows->count elements) is how the peer
- * of flow i was found.
+ * Sets peer and, where known, src_qpn of all flows, and by[i], of flows->count elements, to how the
+ * peer of flow i was found.
  */
 void flow_pair_find(struct flows *flows, const struct cm_log *log, enum flow_pair_by *by);
 

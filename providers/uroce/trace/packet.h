@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Record of each RoCEv2 packet of a capture.  64 bytes hold all that the analysis needs, so that
+ * Record of each RoCEv2 packet of a capture: 48 bytes with all that the analysis needs, so that
  * captures of some million packets fit into memory.
  */
 #ifndef UROCE_TRACE_PACKET_H
@@ -20,12 +20,13 @@ enum trace_way {
 enum trace_flag {
 	TRACE_ACK_REQUEST = 0x01,
 	TRACE_SOLICITED = 0x02,
-	TRACE_MIGRATED = 0x04,	  /* MigReq is 1 */
-	TRACE_OTHER_PKEY = 0x08,  /* P_Key is not the default one */
-	TRACE_WRONG_ICRC = 0x10,  /* the ICRC was checked and is wrong */
-	TRACE_REFUSED = 0x20,	  /* dropped by its process, according to a comment in the file */
+	TRACE_MIGRATED = 0x04,	 /* MigReq is 1 */
+	TRACE_OTHER_PKEY = 0x08, /* P_Key is not the default one */
+	TRACE_WRONG_ICRC = 0x10, /* the ICRC was checked and is wrong */
+	/* dropped by the receiving process or not sent, according to a comment */
+	TRACE_REFUSED = 0x20,
 	TRACE_DUPLICATE = 0x40,	  /* duplicate record of another packet of the file */
-	TRACE_COUNTED_ID = 0x80,  /* the IPv4 identification is unique, as it is from a counter */
+	TRACE_COUNTED_ID = 0x80,  /* the IPv4 ID is from a counter, so not repeated soon */
 	TRACE_CONGESTION = 0x100, /* FECN or BECN is set */
 };
 /* Packets with one of these flags are not analysed. */
@@ -33,9 +34,10 @@ enum trace_flag {
 
 struct trace_packet {
 	uint64_t time_ns; /* ns since 1970 */
-	uint64_t hash;	/* of addresses, port, identification and contents; equal for duplicates */
+	/* of addresses, source port, IPv4 ID, headers and ICRC; equal for duplicates */
+	uint64_t hash;
 	uint32_t frame; /* frame number in the file, from 1 */
-	uint32_t flow;	/* index in struct flows */
+	uint32_t flow;	/* index in struct flows, or FLOW_NONE */
 	uint32_t psn;
 	uint32_t msn;	     /* AETH */
 	uint32_t dma_length; /* RETH */

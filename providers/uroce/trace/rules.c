@@ -21,7 +21,7 @@ const char *rule_by_name(enum rule_by by)
 
 void rule_hit(struct rule_hits *hits, uint32_t frame)
 {
-	/* Packets captured as one frame have the same frame number. */
+	/* A frame of several packets is stored once for each packet that violates the rule. */
 	if (hits->count < RULE_EXAMPLES)
 		hits->frames[hits->count] = frame;
 	hits->count++;

@@ -113,8 +113,8 @@ void trace_add(void *context, const struct capture_frame *captured)
 		return;
 	parts = burst_split(&frame, add_packet, &add_context, &error, &lost);
 	/*
-	 * The kernel increments its counter once for a burst, so the identifications of later
-	 * packets repeat.
+	 * The kernel increments its counter once for a burst, so later packets have the IPv4 IDs of
+	 * its second and further packets again: they are not unique.
 	 */
 	for (unsigned int i = 0; i < parts && parts > 1; i++)
 		trace->packets.items[trace->packets.count - 1 - i].flags &=

@@ -16,7 +16,8 @@
 
 /* A pair of flows, or one flow without its opposite direction. */
 struct trace_connection {
-	uint32_t flows[2]; /* the flow of the first packet, its opposite or FLOW_NONE */
+	/* [0]: the flow of the first packet; [1]: the opposite one, or FLOW_NONE */
+	uint32_t flows[2];
 	enum flow_pair_by by;
 	bool is_reliable;		/* RC or XRC; streams are valid */
 	const struct cm_connection *cm; /* NULL if its CM messages were not captured */
@@ -34,10 +35,10 @@ struct trace_totals {
 	uint64_t frames, roce, others;
 	uint64_t verdicts[FRAME_VERDICTS];
 	uint64_t malformed;	  /* number of datagrams to port 4791 that are not RoCEv2 */
-	uint32_t first_malformed; /* number of the first malformed frame */
+	uint32_t first_malformed; /* frame number of the first of them */
 	enum wire_error why;
 	uint64_t bursts,
-		cut_bursts; /* frames of several packets, and those truncated by the snap length */
+		cut_bursts; /* frames of several packets; frames of which packets are missing */
 	uint64_t unchecked; /* number of packets whose ICRC was not checked */
 	uint64_t copies, refused, management, congestion;
 	uint64_t begin_ns, end_ns;
@@ -50,7 +51,8 @@ struct trace {
 	struct flows flows;
 	struct cm_log cm;
 	struct trace_connections connections;
-	struct rule_hits sender_rules[TRACE_RULE_COUNT]; /* by any packet: ICRC, MigReq, P_Key */
+	/* rules for all packets: ICRC, MigReq, P_Key */
+	struct rule_hits sender_rules[TRACE_RULE_COUNT];
 };
 
 struct trace_options {
@@ -58,10 +60,15 @@ struct trace_options {
 	bool keep_events; /* needed for a timeline or a plot */
 };
 
-/* Callback of capture_read(), with a struct trace as context: adds a frame. */
+/*
+ * Adds the packets of a frame to the struct trace that context points to; callback of
+ * capture_read().
+ */
 struct capture_frame;
 void trace_add(void *context, const struct capture_frame *frame);
-/* Analyses the capture after the last frame. */
+/*
+ * Called after the last frame: marks duplicates, pairs flows, and passes each packet to a stream.
+ */
 void trace_analyze(struct trace *trace, const struct trace_options *options);
 void trace_free(struct trace *trace);
 

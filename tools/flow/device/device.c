@@ -74,7 +74,7 @@ int device_open(struct device *device, const struct device_options *options)
 	return choose_gid(device);
 }
 
-/* ---- its objects ---- */
+/* ---- objects of the device ---- */
 
 static int create_memory(struct device *device, uint32_t receives_in_all, bool with_slots)
 {

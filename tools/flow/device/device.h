@@ -22,7 +22,8 @@ struct flow_header {
 	uint16_t count;
 	uint32_t number, limit;
 	uint64_t ready_ns;
-	uint64_t update; /* number of an update by WRITE, from 1; written last, so it is last */
+	/* number of an update by WRITE, from 1; last, since the device writes it last */
+	uint64_t update;
 };
 
 enum { HEADER_BYTES = sizeof(struct flow_header) };
@@ -90,8 +91,8 @@ struct device {
 
 int device_open(struct device *device, const struct device_options *options);
 /*
- * Returns the largest depth, at most this one, for which a QP can be created, found by trying one
- * after the other downwards, as o2iblnd does.  Returns 0 if there is none.
+ * Returns the largest depth, up to the given one, for which a QP can be created, found by trying
+ * downwards, as o2iblnd does; 0 with a message in device->error if there is none.
  */
 uint32_t device_max_depth(struct device *device, const struct scheme *scheme, uint32_t depth);
 /* Creates memory and QPs, in state INIT, for a scenario. */

@@ -33,7 +33,7 @@ static int receive_numbers(struct oob_sock sock, uint64_t *numbers, size_t count
 	return 0;
 }
 
-/* ---- what to run ---- */
+/* ---- the plan ---- */
 
 static int send_plan(struct oob_sock sock, const struct run_plan *plan)
 {
@@ -88,7 +88,7 @@ bool plan_scenario(const struct run_plan *plan, struct scenario *sc)
 {
 	const struct scenario *base = scenario_find(plan->scenario);
 
-	/* The plan may come from a peer. */
+	/* The plan may come from the peer, so it is not trusted. */
 	if (!base || !scheme_find(plan->scheme) || plan->links < 1 || plan->links > FLOW_LINKS ||
 	    plan->depth < MIN_DEPTH || plan->depth > MAX_DEPTH || plan->bytes < HEADER_BYTES ||
 	    plan->bytes > DEVICE_SCRATCH || plan->requests > ENDPOINT_RESPONSES ||

@@ -109,7 +109,10 @@ int oob_sock_connect(struct oob_sock *sock, bool rdma_cm, const char *host, int 
 
 void oob_sock_close(struct oob_sock sock)
 {
-	/* rshutdown() waits until the peer has received all data; close(2) does not need this. */
+	/*
+	 * An rsocket needs rshutdown(), which waits until the peer has received all data; a socket
+	 * delivers the data after close(2).
+	 */
 	if (sock.rdma_cm)
 		ops_of(sock)->shutdown(sock.fd, SHUT_RDWR);
 	ops_of(sock)->close(sock.fd);

@@ -13,7 +13,10 @@ struct peer_reports {
 	bool peer_stopped;
 };
 
-/* Sends a report if it is due, and reads those received.  Returns -1 if the peer has exited. */
+/*
+ * If a report is due: sends it, reads those received, and sets stats->stop if the peer has stopped.
+ * Returns -1 if the peer has exited.
+ */
 int peer_reports_exchange(struct peer_reports *reports, struct oob_sock sock,
 			  struct run_stats *stats, uint32_t side, uint64_t now);
 /* Exchanges the results at the end; side 1 gets the verdict of side 0.  Returns 0 or -1. */

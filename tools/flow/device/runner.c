@@ -69,8 +69,8 @@ static int set_up(struct runner *runner)
 }
 
 /*
- * Converts the timestamp of a message to our clock.  Requests and responses carry the requester's
- * timestamp, which the responder returns unchanged.
+ * Converts the timestamp of a received message to the local clock.  Those of requests and responses
+ * are left: they are by the requester's clock, and the responder returns them unchanged.
  */
 static void adjust_clock(const struct runner *runner, struct flow_message *m)
 {
@@ -100,7 +100,10 @@ static int handle_completion(struct runner *runner, const struct ibv_wc *wc, uin
 	return 0;
 }
 
-/* Polls the CQ and updates by WRITE.  Returns -1 on error, 1 if anything arrived, otherwise 0. */
+/*
+ * Polls the CQ and updates by WRITE.  Returns -1 on error, 1 if there was a completion or an
+ * update, otherwise 0.
+ */
 static int poll_all(struct runner *runner)
 {
 	struct ibv_wc wc[BATCH];
@@ -165,7 +168,10 @@ static void publish_state(struct runner *runner, bool moved)
 	stats_add(&mine->loops, 1);
 }
 
-/* Endpoints on two hosts: exchanges reports; side 0 also runs the checker. */
+/*
+ * Exchanges reports with an endpoint on another host; side 0 also runs the checker.  Returns
+ * VERDICT_RUNNING, or sets stats->stop and returns another verdict.
+ */
 static enum flow_verdict exchange_reports(struct runner *runner, uint64_t now)
 {
 	struct runner_options *o = runner->options;

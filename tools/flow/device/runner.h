@@ -18,9 +18,10 @@ struct runner_options {
 };
 
 /*
- * Runs until the checker sets stats->stop.  Returns 0, or -1 with the reason in the stats of its
- * side.  With plan.two_hosts, the other side of the stats is filled from the peer's reports, side
- * 0 runs the checker, and both store its verdict in *verdict.
+ * Runs until stats->stop is set: by run_pair(), or with plan.two_hosts when the checker, which side
+ * 0 runs, has a verdict.  Returns 0, or -1 with the reason in the stats of its side.  With
+ * plan.two_hosts, the other side of the stats is filled from the peer's reports, and both sides
+ * store the checker's verdict in *verdict.
  */
 int runner_run(struct runner_options *options, enum flow_verdict *verdict);
 

@@ -48,13 +48,14 @@ struct scheme_state {
 	uint32_t reserved; /* free local receives for responses */
 
 	/* Receiver. */
-	uint32_t received;	/* counted messages received */
-	uint32_t posted;	/* receives reposted, of counted messages */
-	uint32_t unreported;	/* incremental schemes: reposted receives not yet reported */
-	uint32_t reported;	/* absolute schemes: last limit reported to the peer */
-	uint32_t threshold;	/* threshold of the scheme */
-	bool update_requested;	/* an update has been requested and is due */
-	bool report_pending;	/* a report is due with the next message */
+	uint32_t received;     /* counted messages received */
+	uint32_t posted;       /* receives reposted, of counted messages */
+	uint32_t unreported;   /* incremental schemes: reposted receives not yet reported */
+	uint32_t reported;     /* absolute schemes: last limit reported to the peer */
+	uint32_t threshold;    /* threshold for an update, defined by the scheme */
+	bool update_requested; /* an update has been requested and is due */
+	/* ucx: a grant is due with the next message; rds: an ACK is due when the ring is full */
+	bool report_pending;
 	uint32_t bogus_updates; /* updates that cannot be true: a credit was duplicated */
 };
 
@@ -64,7 +65,7 @@ enum scheme_flags {
 	SCHEME_RNR_IS_PART = 4,	      /* relies on RNR NAKs: overruns are not faults */
 	SCHEME_SHARES_RECEIVES = 8,   /* promises nothing per connection: receives can be shared */
 	SCHEME_CONTROL = 16,	      /* negative control, which must fail */
-	SCHEME_OVER_BY_ACK = 32,      /* only its updates may overrun */
+	SCHEME_OVER_BY_ACK = 32,      /* an update may overrun without being a fault */
 };
 
 struct scheme {
@@ -80,11 +81,17 @@ struct scheme {
 	 * reposted.  NULL: they are reposted immediately.
 	 */
 	uint32_t (*refill_at)(uint32_t depth);
-	/* Called after depth receives have been posted at both endpoints; all but depth is zero. */
+	/*
+	 * Called at the start, with all fields zero except scheme and depth.  Both endpoints post
+	 * their receives before the first message.
+	 */
 	void (*init)(struct scheme_state *s);
 	/* Returns true if an application message may be sent.  Not called for FLOW_CONTROL. */
 	bool (*may_send)(const struct scheme_state *s, enum flow_kind kind);
-	/* Called for each message sent: updates the counts and sets the header fields. */
+	/*
+	 * Called for each message that consumes a receive, and for each update: updates the counts
+	 * and sets the header fields.
+	 */
 	void (*on_send)(struct scheme_state *s, enum flow_kind kind, struct flow_update *update);
 	/* Called for each message or update by RDMA WRITE received. */
 	void (*on_receive)(struct scheme_state *s, enum flow_kind kind,
@@ -144,10 +151,11 @@ int32_t increment_allowance(const struct scheme_state *s);
 int32_t increment_unreported(const struct scheme_state *s);
 /* Returns true if unreported receives have reached threshold and there is a credit. */
 bool increment_update_is_due(const struct scheme_state *s, bool waiting);
-/* Reports all unreported receives, up to a maximum. */
+/* Reports the unreported receives, at most maximum, in update->count. */
 void increment_report(struct scheme_state *s, uint32_t maximum, struct flow_update *update);
 
-/* Functions shared by absolute schemes; absolute_on_receive() returns true if the limit has
+/*
+ * Functions shared by absolute schemes.  absolute_on_receive() returns true if the limit has
  * increased.
  */
 bool absolute_on_receive(struct scheme_state *s, uint32_t limit);

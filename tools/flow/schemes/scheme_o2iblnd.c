@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Lustre's o2iblnd: a credit is a message slot of the peer; every message returns the number of
- * freed slots in a byte of its header.  The cost of a message depends on its type: a request
- * consumes a credit and one of the local receives reserved for responses; a response is free.  If
- * the freed slots reach the high-water mark and there is no message to return them, a NOOP does.
- * In version 1 a NOOP costs a credit, so data leaves the last one for it; in version 2 it is free,
- * and two more receives are posted for it.
+ * Lustre's o2iblnd: a credit is a receive of the peer; every message returns the number of freed
+ * receives in a byte of its header.  The cost of a message depends on its type: a request consumes
+ * a credit and one of the local receives reserved for responses; a response is free.  If the freed
+ * receives reach the high-water mark and there is no message to return them, a NOOP does.  In
+ * version 1 a NOOP costs a credit, so data leaves the last one for it; in version 2 it is free, as
+ * two more receives are posted for it.
  *
  * Negative controls: o2iblnd-nonoop has no NOOP and deadlocks with one-way traffic; o2iblnd-hiw has
  * a mark that cannot be reached, like one that is not derived from the negotiated depth.

@@ -52,9 +52,9 @@ const struct scheme scheme_rnr = {
 };
 
 /*
- * End-to-end credits of the transport; the program counts nothing either.  The device reads the
- * number of free receive WQEs from each ACK and starts no message beyond them, except one limited
- * request.  A device that does not report credits behaves as with "rnr".
+ * End-to-end credits of the transport; as with "rnr", the program counts nothing.  The device reads
+ * the number of free receive WQEs from each ACK and starts no message beyond them, except one
+ * limited request.  A device that does not report credits behaves as with "rnr".
  */
 const struct scheme scheme_credits = {
 	.name = "credits",

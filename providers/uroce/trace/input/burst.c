@@ -47,7 +47,7 @@ static bool icrc_is_correct(const struct frame *frame, const struct piece *piece
 	return wire_icrc_check(&frame->path, &id, piece->bytes, piece->length) == WIRE_ICRC_OK;
 }
 
-/* Parses a packet: the headers, as wire_parse() does; the payload may be truncated. */
+/* Parses a packet like wire_parse(), but the payload may be truncated by the snap length. */
 static enum wire_error parse_piece(const struct piece *piece, struct wire_packet *packet)
 {
 	unsigned int headers;
@@ -97,7 +97,9 @@ static uint32_t find_packet_length(const struct frame *frame)
 	for (uint32_t size = MIN_PACKET_BYTES; size <= max; size += 4)
 		if (is_valid_split(frame, size))
 			return size;
-	/* One packet, corrupted or with an IPv4 identification that breaks the sequence. */
+	/*
+	 * No valid split: a single packet with a wrong ICRC, or a burst of unknown packet length.
+	 */
 	return frame->length <= WIRE_MAX_PACKET_BYTES ? frame->length : 0;
 }
 
@@ -140,8 +142,8 @@ static void fill_packet(const struct frame *frame, const struct piece *piece, un
 	if (is_complete(piece))
 		verdict = wire_icrc_check(&frame->path, &id, piece->bytes, piece->length);
 	/*
-	 * The identifications of packets joined by GRO are unknown; wire_icrc_check() tries to
-	 * solve for them.
+	 * GRO does not keep the IPv4 IDs of the packets after the first, so their ICRCs may be
+	 * right for any ID.
 	 */
 	packet->icrc_is_wrong = part == 0 ? verdict != WIRE_ICRC_OK : verdict == WIRE_ICRC_BAD;
 }

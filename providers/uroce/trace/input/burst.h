@@ -2,9 +2,9 @@
 /*
  * Splits a datagram into packets.  A sender may pass a burst of packets to the kernel in one call
  * (UDP_SEGMENT), and the receiving kernel may coalesce them (GRO); a capture in between shows one
- * long datagram.  Its packets have the same length, except that the last may be shorter.  That
- * length is the smallest for which the first packet has a correct ICRC and the next one begins with
- * a BTH to the same QP.
+ * long datagram.  Its packets have the same length, except that the last may be shorter.  Unless
+ * the datagram is one valid packet, that length is the smallest for which the first packet has a
+ * correct ICRC and the next one begins with a BTH to the same QP.
  */
 #ifndef UROCE_TRACE_INPUT_BURST_H
 #define UROCE_TRACE_INPUT_BURST_H

@@ -26,7 +26,7 @@
 #define UDP_BYTES 8
 #define COOKED_OUTGOING 4 /* packet type in a cooked header: sent by this host */
 
-/* Offset of the EtherType and size of link headers; 0: raw IP. */
+/* Offset of the EtherType, and size, of each link header; size 0: raw IP. */
 static const struct link_header {
 	int type;
 	uint8_t ethertype_at, bytes;
@@ -78,7 +78,10 @@ static bool skip_bytes(struct unparsed *rest, size_t bytes)
 	return true;
 }
 
-/* Limits the rest to the length in an IP or UDP header; padding may follow. */
+/*
+ * Limits the rest to the length in an IP or UDP header, as padding may follow; returns false if the
+ * frame is shorter.
+ */
 static bool limit_length(struct unparsed *rest, size_t bytes)
 {
 	if (rest->length < bytes)
@@ -143,7 +146,7 @@ static enum frame_verdict read_udp(struct unparsed *rest, struct frame *frame)
 	const uint8_t *udp = rest->at;
 	size_t length;
 
-	/* The ports are the first four bytes; a shorter one may be anything. */
+	/* Without the ports, its first four bytes, a datagram counts as another protocol. */
 	if (rest->captured < 4)
 		return FRAME_OTHER;
 	if (wire_get_be16(udp + 2) != WIRE_UDP_PORT)

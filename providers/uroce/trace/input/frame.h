@@ -15,7 +15,7 @@
 
 struct frame {
 	struct wire_path path;
-	uint16_t ip_id;	      /* IPv4 identification; 0 for IPv6 */
+	uint16_t ip_id;	      /* IPv4 ID; 0 for IPv6 */
 	enum trace_way way;   /* known in Linux cooked captures only */
 	const uint8_t *bytes; /* BTH and what follows, in the caller's buffer */
 	uint32_t captured;    /* number of captured bytes */

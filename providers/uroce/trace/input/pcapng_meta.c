@@ -12,7 +12,7 @@
 #define PACKET 6
 #define BLOCK_BYTES 12 /* type, length and repeated length */
 #define PACKET_BYTES 20
-/* libpcap's maximum */
+/* maximum length of a block, as in libpcap */
 #define BLOCK_MAX (16u << 20)
 #define OPTION_BYTES 4
 #define OPTION_COMMENT 1
@@ -58,7 +58,7 @@ void pcapng_meta_open(struct pcapng_meta *reader, const char *path)
 	uint32_t type = 0;
 
 	memset(reader, 0, sizeof(*reader));
-	/* A pipe cannot be read twice. */
+	/* A pipe cannot be read twice, so its packets have no metadata. */
 	if (stat(path, &status) < 0 || !S_ISREG(status.st_mode))
 		return;
 	reader->file = fopen(path, "rb");
@@ -79,7 +79,10 @@ void pcapng_meta_close(struct pcapng_meta *reader)
 	reader->file = NULL;
 }
 
-/* Reads the options of a packet, bytes long; returns false if they are truncated. */
+/*
+ * Reads a packet's options, of this number of bytes, into meta; returns false if they are
+ * truncated.
+ */
 static bool read_options(struct pcapng_meta *reader, size_t bytes, struct pkt_meta *meta)
 {
 	while (bytes >= OPTION_BYTES) {
@@ -132,7 +135,10 @@ static bool read_packet(struct pcapng_meta *reader, size_t body, struct pkt_meta
 	return read_options(reader, body - captured, meta) && skip_bytes(reader, sizeof(uint32_t));
 }
 
-/* Reads a block.  Sets *is_packet if libpcap returns a packet for it. */
+/*
+ * Reads a block.  Sets *is_packet if libpcap returns a packet for it.  Returns false at the end of
+ * the file, or if the block is malformed.
+ */
 static bool read_block(struct pcapng_meta *reader, struct pkt_meta *meta, bool *is_packet)
 {
 	uint32_t head[2], magic;

@@ -24,7 +24,10 @@ struct pkt_meta {
 
 /* Opens a file.  If it is not a regular pcapng file, packets have no metadata. */
 void pcapng_meta_open(struct pcapng_meta *reader, const char *path);
-/* Returns the metadata of the next packet.  A malformed block ends them; libpcap reports it. */
+/*
+ * Returns the metadata of the next packet.  After a malformed block, which libpcap reports, packets
+ * have no metadata.
+ */
 struct pkt_meta pcapng_meta_next(struct pcapng_meta *reader);
 void pcapng_meta_close(struct pcapng_meta *reader);
 

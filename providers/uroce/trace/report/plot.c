@@ -13,7 +13,7 @@
 
 /* More points would be indistinguishable and slow to draw. */
 #define SERIES_POINTS_MAX 20000
-/* Messages before and after the limited one that the lower half of the plot shows. */
+/* Number of messages before and after the limited one that the lower half of the plot shows. */
 #define SECTION_MESSAGES_BEFORE 6
 #define SECTION_MESSAGES_AFTER 24
 
@@ -141,7 +141,10 @@ static void write_panel(FILE *out, unsigned int present, const char *title)
 	fputc('\n', out);
 }
 
-/* Returns the first event with at least this many messages begun, or the last event. */
+/*
+ * Returns the first event from *from on with at least this many messages begun, or the last event;
+ * moves *from to it.
+ */
 static const struct stream_event *find_event_by_messages(const struct stream *stream, size_t *from,
 							 uint32_t messages)
 {
@@ -150,7 +153,7 @@ static const struct stream_event *find_event_by_messages(const struct stream *st
 	return &stream->events.items[*from];
 }
 
-/* A section of the plot. */
+/* A section of the plot, which the lower half enlarges. */
 struct section {
 	struct plot_range range;
 	double heights[2];
@@ -286,7 +289,10 @@ int plot_draw(const char *name, const struct trace *trace, const struct plot_ran
 				"connection\n");
 		return -1;
 	}
-	/* If gnuplot is missing, report its exit code instead of being killed by SIGPIPE. */
+	/*
+	 * If gnuplot is missing, pclose() fails and an error is printed; SIGPIPE would end the
+	 * program without one.
+	 */
 	signal(SIGPIPE, SIG_IGN);
 	out = format->terminal ? popen("exec gnuplot", "w") : fopen(name, "w");
 	if (!out) {

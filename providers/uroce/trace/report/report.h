@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Output of the analysis as text, JSON and CSV. */
+/* Output of the analysis as text, JSON, CSV and plot. */
 #ifndef UROCE_TRACE_REPORT_REPORT_H
 #define UROCE_TRACE_REPORT_REPORT_H
 

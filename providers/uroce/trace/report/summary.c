@@ -60,7 +60,7 @@ static void format_count(const struct stream *stream, const struct stream_stat_r
 		snprintf(text, 32, "%" PRIu64, value);
 }
 
-/* Omits numbers that are 0 in both directions. */
+/* Prints the counters, except those that are 0 in both directions. */
 static void print_counts(FILE *out, const struct stream streams[2])
 {
 	char there[32], back[32];

@@ -4,9 +4,10 @@
  * them.  Packets are processed in the order of time, to reconstruct the state of both ends: sent
  * and acknowledged PSNs, SSN, MSN, credits and LSN, NAKs and the reactions to them.
  *
- * A packet is seen at the point of capture, not where it is processed: a request may have been sent
- * before a response that was captured first has arrived.  A rule is reported as violated only if it
- * is, no matter where the capture was made, provided that the capture is complete.
+ * The order at the point of capture may differ from that at an end: a request that follows a
+ * response in the capture may have been sent before the response arrived.  A rule is reported as
+ * violated only if it is violated for every possible point of capture, provided that the capture is
+ * complete.
  *
  * PSNs are extended to 64-bit positions, which do not wrap; the low 24 bits are the PSN.
  */
@@ -24,8 +25,8 @@
 
 /* A message; messages are in the order of their first packets. */
 struct stream_message {
-	uint64_t first, end;	/* positions of its packets; READ: of its responses */
-	uint64_t next_response; /* READ: position of the next response */
+	uint64_t first, end;	/* positions of its packets (READ: responses), half-open */
+	uint64_t next_response; /* READ: position after its newest response */
 	uint32_t uncredited;	/* number of uncredited messages up to this one */
 	uint8_t family;		/* enum wire_family */
 	bool needs_receive;
@@ -42,11 +43,11 @@ struct stream_messages {
 enum stream_event_kind {
 	STREAM_SENT,
 	STREAM_RESENT,
-	STREAM_LATE, /* not seen before, below the next PSN */
+	STREAM_LATE, /* first seen after later PSNs */
 	STREAM_LIMITED,
 	STREAM_ACK,
 	STREAM_UNSOLICITED,
-	STREAM_REPEATED, /* ACK without any change */
+	STREAM_REPEATED, /* ACK with PSN, MSN and credits of the previous one */
 	STREAM_STALE,
 	STREAM_GHOST,
 	STREAM_RESPONSE, /* of a READ or Atomic */
@@ -63,7 +64,7 @@ struct stream_event {
 	uint64_t time_ns;
 	uint64_t position;	/* position of the packet */
 	uint64_t next, unacked; /* next position to send, oldest unacknowledged one */
-	int64_t limit;		/* messages that credits allow, of the capture; -1: unknown */
+	int64_t limit;		/* stream_limit(); -1: unknown */
 	uint32_t messages;	/* number of messages begun since the start of the capture */
 	uint32_t frame;
 	uint32_t ssn, lsn, msn; /* 24 bits; UINT32_MAX: unknown */
@@ -115,7 +116,8 @@ struct stream {
 	uint64_t first, next, unacked;
 	int opcode; /* of the last new packet; -1: no message in progress, -2: unknown */
 	struct range_set missing_requests, missing_responses;
-	struct stream_sent *sent; /* STREAM_SENT_SLOTS by position; NULL at first */
+	/* ring of STREAM_SENT_SLOTS, by position; NULL before a request */
+	struct stream_sent *sent;
 	size_t oldest_read; /* index of a message; all READs and Atomics before it are complete */
 	uint32_t reads;
 
@@ -126,14 +128,16 @@ struct stream {
 	uint32_t uncredited;
 
 	/* credits */
-	bool aeth_seen, unlimited, credits_seen; /* AETH seen; the last has, one had no 11111b */
+	/* unlimited: last credit code was 11111b; credits_seen: one was not */
+	bool aeth_seen, unlimited, credits_seen;
 	uint8_t code;
 	uint32_t msn, lsn;
 	bool lsn_known;
-	bool newest_is_limited;	   /* the newest message was limited ... */
-	uint64_t limited_position; /* ... by the packet at this position */
-	uint64_t limit_reached_ns; /* since when at the credit limit, ns; 0: below */
-	uint32_t initial_acks;	   /* number of ACKs with one PSN before any request */
+	bool newest_is_limited; /* the newest message was beyond LSN ... */
+	/* ... when the packet that needs a receive WQE, at this position, was sent */
+	uint64_t limited_position;
+	uint64_t limit_reached_ns; /* time at which the credit limit was reached, ns; 0: below */
+	uint32_t initial_acks;	   /* number of ACKs with initial_ack_psn before any request */
 	uint32_t initial_ack_psn, initial_ack_msn;
 	uint8_t lowest, highest; /* lowest and highest credit code */
 
@@ -146,7 +150,7 @@ struct stream {
 void stream_init(struct stream *stream, const struct stream_params *params);
 void stream_free(struct stream *stream);
 
-/* Processes a packet of the requester or the responder that has no flag of TRACE_IGNORED. */
+/* Process a packet of the requester or of the responder; it must have no flag of TRACE_IGNORED. */
 void stream_request(struct stream *stream, const struct trace_packet *packet);
 void stream_response(struct stream *stream, const struct trace_packet *packet);
 /* To be called after the last packet; completes times and counts. */
@@ -154,9 +158,12 @@ void stream_finish(struct stream *stream);
 
 /* Returns the SSN of the newest message; UINT32_MAX if unknown. */
 uint32_t stream_ssn(const struct stream *stream);
-/* Returns the number of messages, of the capture, that credits allow; -1 if unknown. */
+/*
+ * Returns the number of messages, counted from the start of the capture, that the credits allow; -1
+ * if unknown.
+ */
 int64_t stream_limit(const struct stream *stream);
-/* Returns the message number at a position, plus the fraction of the message before it. */
+/* Returns the index of the message at a position, plus the fraction of it before the position. */
 double stream_message_at(const struct stream *stream, uint64_t position);
 /* Returns the message at a position, or NULL. */
 struct stream_message *stream_find_message(struct stream *stream, uint64_t position);

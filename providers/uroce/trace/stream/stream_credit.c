@@ -13,10 +13,10 @@ void credit_count_uncredited(struct stream *stream, struct stream_message *messa
 }
 
 /*
- * Updates ssn_base, which maps messages to SSNs: the message that ends at the acknowledged position
- * is the last one that the MSN counts.  The responder may have completed more before it sent this
- * MSN, so an estimate is only corrected downwards.  It is exact if the start of the connection was
- * captured.
+ * Updates ssn_base, which maps messages to SSNs: the MSN counts all messages that end at or before
+ * the acknowledged position.  The responder may have completed more before it sent this MSN, so the
+ * first estimate may be too high; an MSN that contradicts an estimate corrects it.  If the start of
+ * the connection was captured ssn_base is exact, and such an MSN violates rule C11.
  */
 static void update_ssn_base(struct stream *stream, const struct trace_packet *packet,
 			    uint64_t position)
@@ -30,9 +30,11 @@ static void update_ssn_base(struct stream *stream, const struct trace_packet *pa
 	index = (size_t)(message - stream->messages.items);
 	if (index < stream->ssn_base_from)
 		return;
-	/* Number of messages completed by this packet, from the start of the capture. */
+	/*
+	 * Number of messages of the capture that are complete once this position is acknowledged.
+	 */
 	complete = (uint32_t)(position + 1 == message->end ? index + 1 : index);
-	/* More packets of the message may follow. */
+	/* The newest message is not complete if more packets of it may follow. */
 	if (position + 1 == stream->next && stream->opcode >= 0)
 		complete = (uint32_t)index;
 	/* The MSN counts a READ once it is executed, before its first response is sent. */
@@ -54,9 +56,9 @@ static void update_ssn_base(struct stream *stream, const struct trace_packet *pa
 }
 
 /*
- * An ACK of the PSN before the first request (rule C9) may be captured after requests.  It gives
- * the SSN of the messages like any other.  If it is the first response and its MSN is 0, the
- * requester had no credits for any of the requests (rules C5 and C13).
+ * Handles an ACK of the PSN before the first request (rule C9) that is captured after requests: its
+ * MSN sets ssn_base.  If it is the first response and its MSN is 0, the requester had no credits
+ * when it sent these requests: counts those that need a receive WQE as limited (rules C5 and C13).
  */
 static void update_ssn_base_initial(struct stream *stream, const struct trace_packet *packet,
 				    uint64_t position)
@@ -72,7 +74,7 @@ static void update_ssn_base_initial(struct stream *stream, const struct trace_pa
 		stream->counts.limited += stream->messages.items[i].needs_receive;
 }
 
-/* Number of uncredited messages after MSN (rule C12). */
+/* Returns the number of uncredited messages after MSN (rule C12). */
 static uint32_t uncredited_after(const struct stream *stream, uint32_t msn)
 {
 	int64_t complete = psn_diff(msn, stream->ssn_base);

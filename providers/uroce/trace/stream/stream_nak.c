@@ -11,16 +11,22 @@ void nak_check_reaction(struct stream *stream, const struct trace_packet *packet
 		elapsed = packet->time_ns - stream->rnr_ns;
 		stream->counts.rnr_ns += elapsed;
 		stream->rnr_pending = false;
-		/* Rule S10.  Requesting the rest of an earlier READ is not a retry of this one. */
+		/*
+		 * Rule S10.  An earlier position may request the rest of a READ, which need not
+		 * wait for the RNR NAK timer.
+		 */
 		if (elapsed < stream->rnr_wait_ns && position == stream->rnr_position)
 			stream_violation(stream, packet, RULE_RNR_EARLY);
 	}
-	/* A later PSN below next is a retransmission, too: that of the NAK's PSN was lost. */
+	/*
+	 * A later PSN below next is a reaction, too: the retransmission of the NAK's PSN was not
+	 * captured.
+	 */
 	if (stream->nak_pending && (position <= stream->nak_position || position < stream->next)) {
 		elapsed = packet->time_ns - stream->nak_ns;
 		stream->counts.sequence_ns += elapsed;
 		stream->nak_pending = false;
-		/* A requester that waits for an RNR timer or for credits is not late. */
+		/* After an RNR NAK the requester waits for the RNR NAK timer, so it is not late. */
 		if (stream_is_late(stream, elapsed) && !stream->rnr_wait_ns)
 			stream_violation(stream, packet, RULE_NAK_LATE);
 	}
@@ -48,7 +54,10 @@ static void process_sequence_nak(struct stream *stream, const struct trace_packe
 				 uint64_t position)
 {
 	stream->counts.sequence_naks++;
-	/* Rule S4; an RNR NAK has already requested the same PSN. */
+	/*
+	 * Rule S4: only one NAK for a missing PSN.  A pending RNR NAK has requested its PSN as
+	 * well.
+	 */
 	if ((stream->nak_pending && stream->nak_position == position) ||
 	    (stream->rnr_pending && stream->rnr_position == position))
 		stream_violation(stream, packet, RULE_NAK_TWICE);

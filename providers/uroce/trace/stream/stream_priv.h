@@ -26,9 +26,9 @@ static inline uint32_t stream_ssn_of(const struct stream *stream, size_t message
 /* Returns true if the message is known to be beyond LSN (rule C13). */
 bool stream_is_limited(const struct stream *stream, size_t message);
 /*
- * Returns true if the newest message still waits for credits.  It no longer does when the packet
- * that needs a receive WQE is acknowledged: it has consumed one, which the credits of that ACK do
- * not count any more (rule C5).
+ * Returns true if the newest message waits for credits: it is limited, and its packet that needs a
+ * receive WQE is not acknowledged.  Once this packet is acknowledged the message has a receive WQE,
+ * which the credits of that ACK do not count any more (rule C5).
  */
 static inline bool stream_waits_for_credits(const struct stream *stream)
 {
@@ -50,8 +50,8 @@ void nak_check_reaction(struct stream *stream, const struct trace_packet *packet
 void nak_process(struct stream *stream, const struct trace_packet *packet, uint64_t position);
 
 /*
- * stream_credit.c: processes the MSN and credits of a positive AETH with a position; is_new: it
- * acknowledges new packets.
+ * stream_credit.c: processes the MSN and credits of a positive AETH that acknowledges a position;
+ * is_new: it acknowledges new packets.
  */
 void credit_process(struct stream *stream, const struct trace_packet *packet, uint64_t position,
 		    bool is_new);

@@ -33,7 +33,7 @@ static void count_message(struct stream_stats *counts, const struct trace_packet
 		counts->others++;
 }
 
-/* Number of PSNs of a READ: the number of its responses, at the path MTU (rule S2). */
+/* Returns the number of PSNs of a READ: that of its responses, at the path MTU (rule S2). */
 static uint64_t read_response_count(const struct stream *stream, uint32_t length)
 {
 	if (length == 0 || stream->params.mtu == 0)
@@ -79,14 +79,20 @@ static void start_message(struct stream *stream, const struct trace_packet *pack
 		message->end = position + read_response_count(stream, packet->dma_length);
 	if (!message->starts_before_capture)
 		count_message(&stream->counts, packet);
-	/* Uncredited requests other than WRITEs count when they are begun (rule C12). */
+	/*
+	 * A WRITE is counted as uncredited at its last packet, which shows that it has no
+	 * immediate; other uncredited requests when they are begun (rule C12).
+	 */
 	if (family != WIRE_FAMILY_SEND && family != WIRE_FAMILY_WRITE)
 		credit_count_uncredited(stream, message);
 	if (has_response(family))
 		add_outstanding_read(stream, message, packet);
 }
 
-/* Checks the packet that needs a receive WQE (rule C13). */
+/*
+ * Called for the packet that needs a receive WQE: if the newest message is beyond LSN, counts it as
+ * limited and checks for AckReq (rule C13).
+ */
 static void check_limited(struct stream *stream, const struct trace_packet *packet,
 			  uint64_t position)
 {
@@ -131,7 +137,7 @@ static void continue_message(struct stream *stream, const struct trace_packet *p
 	check_limited(stream, packet, position);
 }
 
-/* Checks rules S1 and S15. */
+/* Checks the length (rule S1) and SE (rule S15). */
 static void check_length_and_se(struct stream *stream, const struct trace_packet *packet)
 {
 	enum wire_position pos_flags = wire_op_position(packet->opcode);
@@ -155,7 +161,7 @@ static void process_new_packet(struct stream *stream, const struct trace_packet 
 
 	if (stream->opcode != -2 && !wire_op_may_follow(stream->opcode, packet->opcode))
 		stream_violation(stream, packet, RULE_OPCODE_ORDER);
-	/* A message whose first packet is missing counts, too. */
+	/* A message whose first packet is missing has an SSN, too. */
 	if (pos_flags & (WIRE_FIRST | WIRE_ONLY) || stream->opcode < 0)
 		start_message(stream, packet, position);
 	continue_message(stream, packet, position);
@@ -185,7 +191,10 @@ static void skip_missing(struct stream *stream, uint64_t position)
 	range_set_add(&stream->missing_requests, stream->next, position);
 	stream->next = position;
 	stream->opcode = -2;
-	/* The number of messages in the hole will follow from an MSN. */
+	/*
+	 * The missing packets may be any number of messages, so SSNs are unknown until the next
+	 * MSN.
+	 */
 	stream->ssn_base_known = stream->ssn_base_exact = stream->lsn_known = false;
 	stream->ssn_base_from = stream->messages.count;
 	stream->newest_is_limited = false;
@@ -209,7 +218,10 @@ static void process_old_packet(struct stream *stream, const struct trace_packet 
 	if (position < stream->unacked)
 		stream->counts.resent_acknowledged++;
 	message = has_response(family) ? stream_find_message(stream, position) : NULL;
-	/* It requests the responses that are missing from here on (rule S12). */
+	/*
+	 * A retransmitted READ or Atomic is outstanding again if responses from its PSN on are
+	 * missing (rule S12).
+	 */
 	if (message && message->family == family &&
 	    range_set_first(&stream->missing_responses, position, message->next_response) <
 		    message->end)
@@ -228,7 +240,10 @@ static void start_stream(struct stream *stream, const struct trace_packet *packe
 	stream->first = stream->unacked = stream->next;
 	if (stream->ssn_base_exact)
 		stream->opcode = -1;
-	/* An ACK before the first request has reported the initial credits (rule C9). */
+	/*
+	 * Credits are known only if an ACK of the PSN before this request has reported initial ones
+	 * (rule C9).
+	 */
 	if (!stream->initial_acks || stream->initial_ack_psn != psn_sub(packet->psn, 1)) {
 		stream->lsn_known = false;
 		return;

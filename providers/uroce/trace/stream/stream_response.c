@@ -13,7 +13,10 @@ static struct stream_message *find_oldest_read(struct stream *stream)
 
 		if (message->is_open)
 			return message;
-		/* If an older one is requested again it is found by its PSN. */
+		/*
+		 * A READ before oldest_read that is retransmitted is found by the PSNs of its
+		 * responses.
+		 */
 		stream->oldest_read++;
 	}
 	return NULL;
@@ -101,7 +104,8 @@ static void process_new_ack(struct stream *stream, const struct trace_packet *pa
 
 /*
  * Handles a response before any request: initial credits (rule C9), a capture started during a
- * connection, or one of this direction only.  Which of these it is shows later.
+ * connection, or a capture without requests.  start_stream() distinguishes them at the first
+ * request.
  */
 static void process_initial_response(struct stream *stream, const struct trace_packet *packet)
 {
@@ -147,7 +151,7 @@ static void process_ack(struct stream *stream, const struct trace_packet *packet
 		process_new_ack(stream, packet, position);
 }
 
-/* Returns true if this response has not been seen before. */
+/* Records a READ or Atomic response; returns true if it has not been seen before. */
 static bool mark_response(struct stream *stream, struct stream_message *message, uint64_t position)
 {
 	if (position < message->next_response)
