@@ -14,12 +14,4 @@ static inline uint64_t elapsed(uint64_t since, uint64_t now)
 	return now > since ? now - since : 0;
 }
 
-/* Decaying maximum: a longer interval replaces it, a shorter one moves it by a fraction. */
-static inline void interval_keep_longest(uint64_t *longest, uint64_t interval, unsigned int parts)
-{
-	*longest -= *longest / parts;
-	if (interval > *longest)
-		*longest = interval;
-}
-
 #endif

@@ -114,16 +114,16 @@ const char *eng_tx_name(enum eng_tx reason)
 		[ENG_TX_FENCE] = "fence",
 		[ENG_TX_READ_DEPTH] = "read depth",
 		[ENG_TX_CWND] = "congestion window",
-		[ENG_TX_BUDGET] = "share",
+		[ENG_TX_BUDGET] = "budget",
 		[ENG_TX_RNR] = "RNR timer",
 		[ENG_TX_PACING] = "pacing",
 		[ENG_TX_DRAINED] = "drained",
 		[ENG_TX_STATE] = "state",
-		[ENG_TX_BATCH] = "gather",
+		[ENG_TX_BATCH] = "batch",
 		[ENG_TX_ACK_DELAY] = "ACK delay",
 		[ENG_TX_BACKPRESSURE] = "transport full",
 		[ENG_TX_LOCAL_ERROR] = "local error",
-		[ENG_TX_RESP_ERROR] = "refused",
+		[ENG_TX_RESP_ERROR] = "response error",
 	};
 
 	return NAME(names, reason);
