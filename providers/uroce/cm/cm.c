@@ -46,6 +46,23 @@ struct cm_conn *cm_conn_init(struct cm *cm, void *memory, void *user)
 	return conn;
 }
 
+struct cm_conn *cm_create_passive(struct cm *cm, const struct cm_trigger *trigger)
+{
+	void *user = NULL;
+	void *memory = cm->config.ops->accept_conn(cm->config.owner, trigger->listener,
+						   trigger->mad, trigger->from, &user);
+	struct cm_conn *conn;
+
+	if (!memory)
+		return NULL;
+	conn = cm_conn_init(cm, memory, user);
+	conn->created = trigger->now;
+	conn->service = trigger->listener->param.service;
+	conn->path = *trigger->from;
+	conn->transaction_id = trigger->mad->transaction_id;
+	return conn;
+}
+
 void *cm_conn_user(const struct cm_conn *conn)
 {
 	return conn->user;
@@ -149,22 +166,6 @@ void cm_release(struct cm *cm, struct cm_conn *conn)
 uint64_t cm_deadline(const struct cm *cm)
 {
 	return cm->deadlines.first ? cm->deadlines.first->at : CM_NEVER;
-}
-
-void cm_expire(struct cm *cm, uint64_t now)
-{
-	const struct cm_trigger trigger = { .now = now };
-	struct heap_node *first;
-
-	while ((first = cm->deadlines.first) != NULL && first->at <= now) {
-		struct cm_conn *conn = CONN_OF(first, deadline);
-		bool repeats = cm_step_of(conn->state, CM_IN_REPEAT) != NULL;
-		enum cm_input input = CM_IN_EXPIRED;
-
-		if (repeats && now < conn->timing.give_up_at)
-			input = CM_IN_REPEAT;
-		cm_apply(cm, conn, cm_step_of(conn->state, input), &trigger);
-	}
 }
 
 enum cm_state cm_conn_state(const struct cm_conn *conn)

@@ -88,6 +88,8 @@ struct cm_trigger {
 };
 
 /* cm.c */
+/* Creates the connection of a request, in CM_IDLE.  Returns NULL if the owner has no memory. */
+struct cm_conn *cm_create_passive(struct cm *cm, const struct cm_trigger *trigger);
 /* Assigns an unused communication id to the connection. */
 void cm_assign_id(struct cm *cm, struct cm_conn *conn);
 struct cm_conn *cm_find_local_id(const struct cm *cm, uint32_t local_id);
@@ -159,11 +161,5 @@ enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 /* sidr.c */
 enum cm_verdict cm_receive_sidr_req(struct cm *cm, const struct cm_trigger *trigger);
 enum cm_verdict cm_receive_sidr_rep(struct cm *cm, const struct cm_trigger *trigger);
-
-/*
- * receive.c: creates the connection of a request, in CM_IDLE.  Returns NULL if the owner has no
- * memory.
- */
-struct cm_conn *cm_create_passive(struct cm *cm, const struct cm_trigger *trigger);
 
 #endif

@@ -265,3 +265,20 @@ enum cm_result cm_apply_call(struct cm *cm, struct cm_conn *conn, enum cm_input 
 	cm_apply(cm, conn, step, &trigger);
 	return CM_OK;
 }
+
+void cm_expire(struct cm *cm, uint64_t now)
+{
+	const struct cm_trigger trigger = { .now = now };
+	struct heap_node *first;
+
+	while ((first = cm->deadlines.first) != NULL && first->at <= now) {
+		struct cm_conn *conn =
+			(struct cm_conn *)((char *)first - offsetof(struct cm_conn, deadline));
+		bool repeats = cm_step_of(conn->state, CM_IN_REPEAT) != NULL;
+		enum cm_input input = CM_IN_EXPIRED;
+
+		if (repeats && now < conn->timing.give_up_at)
+			input = CM_IN_REPEAT;
+		cm_apply(cm, conn, cm_step_of(conn->state, input), &trigger);
+	}
+}

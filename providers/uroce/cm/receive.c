@@ -35,23 +35,6 @@ static void end_stale_conn(struct cm *cm, struct cm_conn *old, const struct cm_t
 	cm_apply_msg(cm, old, CM_IN_STALE, &stale);
 }
 
-struct cm_conn *cm_create_passive(struct cm *cm, const struct cm_trigger *trigger)
-{
-	void *user = NULL;
-	void *memory = cm->config.ops->accept_conn(cm->config.owner, trigger->listener,
-						   trigger->mad, trigger->from, &user);
-	struct cm_conn *conn;
-
-	if (!memory)
-		return NULL;
-	conn = cm_conn_init(cm, memory, user);
-	conn->created = trigger->now;
-	conn->service = trigger->listener->param.service;
-	conn->path = *trigger->from;
-	conn->transaction_id = trigger->mad->transaction_id;
-	return conn;
-}
-
 /*
  * Length up to the last byte that is not 0, because messages do not contain the length of their
  * private data.
