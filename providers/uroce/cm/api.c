@@ -10,11 +10,6 @@ static bool call_is_legal(const struct cm_conn *conn, enum cm_input input)
 	return !conn->destroyed && cm_step_of(conn->state, input) != NULL;
 }
 
-static bool private_data_is_valid(const uint8_t *data, size_t length, size_t room)
-{
-	return length <= room && (data || length == 0);
-}
-
 static void copy_bytes(uint8_t *to, const uint8_t *from, size_t length)
 {
 	if (length > 0)
@@ -28,7 +23,7 @@ enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_c
 		return CM_BAD_STATE;
 	if ((unsigned int)param->service >= CM_UD || param->ca_guid == 0 ||
 	    param->path.device == CM_ANY_DEVICE ||
-	    !private_data_is_valid(param->private_data, param->private_length, MAD_REQ_PRIVATE))
+	    !cm_private_data_is_valid(param->private_data, param->private_length, MAD_REQ_PRIVATE))
 		return CM_BAD_ARGUMENT;
 	cm_assign_id(cm, conn);
 	conn->path = param->path;
@@ -66,7 +61,7 @@ enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_ac
 	if (!call_is_legal(conn, CM_IN_ACCEPT))
 		return CM_BAD_STATE;
 	if (param->ca_guid == 0 ||
-	    !private_data_is_valid(param->private_data, param->private_length, MAD_REP_PRIVATE))
+	    !cm_private_data_is_valid(param->private_data, param->private_length, MAD_REP_PRIVATE))
 		return CM_BAD_ARGUMENT;
 	cm_set_local_qp(cm, conn, param->qpn);
 	conn->guid = param->ca_guid;
@@ -84,7 +79,7 @@ enum cm_result cm_rtu(struct cm *cm, struct cm_conn *conn, const uint8_t *privat
 {
 	if (!call_is_legal(conn, CM_IN_SEND_RTU))
 		return CM_BAD_STATE;
-	if (!private_data_is_valid(private_data, length, MAD_RTU_PRIVATE))
+	if (!cm_private_data_is_valid(private_data, length, MAD_RTU_PRIVATE))
 		return CM_BAD_ARGUMENT;
 	cm_build_rtu(conn, &conn->last_mad);
 	copy_bytes(conn->last_mad.rtu.private_data, private_data, length);
@@ -99,9 +94,9 @@ enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_re
 
 	if (!call_is_legal(conn, CM_IN_REJECT))
 		return CM_BAD_STATE;
-	if (!private_data_is_valid(param->private_data, param->private_length,
-				   datagram ? MAD_SIDR_REP_PRIVATE : MAD_REJ_PRIVATE) ||
-	    !private_data_is_valid(param->ari, param->ari_length, MAD_ARI_BYTES))
+	if (!cm_private_data_is_valid(param->private_data, param->private_length,
+				      datagram ? MAD_SIDR_REP_PRIVATE : MAD_REJ_PRIVATE) ||
+	    !cm_private_data_is_valid(param->ari, param->ari_length, MAD_ARI_BYTES))
 		return CM_BAD_ARGUMENT;
 	if (datagram) {
 		cm_build_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id,

@@ -87,6 +87,12 @@ struct cm_trigger {
 	uint64_t now;
 };
 
+/* Returns true if length bytes at data, which may be NULL if there are none, fit into room. */
+static inline bool cm_private_data_is_valid(const uint8_t *data, size_t length, size_t room)
+{
+	return length <= room && (data || length == 0);
+}
+
 /* cm.c */
 /* Creates the connection of a request, in CM_IDLE.  Returns NULL if the owner has no memory. */
 struct cm_conn *cm_create_passive(struct cm *cm, const struct cm_trigger *trigger);

@@ -82,7 +82,9 @@ enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
 {
 	if (conn->destroyed || !cm_step_of(conn->state, CM_IN_SIDR_REQUEST))
 		return CM_BAD_STATE;
-	if (param->private_length > MAD_SIDR_REQ_PRIVATE || param->path.device == CM_ANY_DEVICE)
+	if (param->path.device == CM_ANY_DEVICE ||
+	    !cm_private_data_is_valid(param->private_data, param->private_length,
+				      MAD_SIDR_REQ_PRIVATE))
 		return CM_BAD_ARGUMENT;
 	cm_assign_id(cm, conn);
 	conn->path = param->path;
@@ -105,7 +107,8 @@ enum cm_result cm_sidr_reply(struct cm *cm, struct cm_conn *conn,
 
 	if (conn->destroyed || !cm_step_of(conn->state, CM_IN_SIDR_REPLY))
 		return CM_BAD_STATE;
-	if (param->private_length > MAD_SIDR_REP_PRIVATE)
+	if (!cm_private_data_is_valid(param->private_data, param->private_length,
+				      MAD_SIDR_REP_PRIVATE))
 		return CM_BAD_ARGUMENT;
 	cm_build_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id, param->status,
 			  &conn->last_mad);

@@ -286,6 +286,29 @@ static void test_datagram_refusals(void **state)
 	assert_int_equal(pair->side[0].event[2].mad.sidr_rep.status, MAD_SIDR_REJECT);
 }
 
+/* Private data that is missing, or that does not fit, is refused, and nothing is sent. */
+static void test_datagram_arguments(void **state)
+{
+	struct cm_sidr_request_param request = { .path = pair->side[0].path, .private_length = 1 };
+	struct cm_sidr_reply_param reply = { .private_length = 1 };
+	struct cm_conn *conn = pair_conn(pair, 0);
+
+	(void)state;
+	assert_int_equal(cm_sidr_request(cm[0], conn, &request, pair->now), CM_BAD_ARGUMENT);
+	request.private_data = (const uint8_t *)"";
+	request.private_length = MAD_SIDR_REQ_PRIVATE + 1;
+	assert_int_equal(cm_sidr_request(cm[0], conn, &request, pair->now), CM_BAD_ARGUMENT);
+	assert_int_equal(pair->on_wire, 0);
+	request_datagrams(PAIR_PORT);
+	pair_deliver(pair);
+	conn = pair->side[1].newest;
+	assert_int_equal(cm_sidr_reply(cm[1], conn, &reply, pair->now), CM_BAD_ARGUMENT);
+	reply.private_data = (const uint8_t *)"";
+	reply.private_length = MAD_SIDR_REP_PRIVATE + 1;
+	assert_int_equal(cm_sidr_reply(cm[1], conn, &reply, pair->now), CM_BAD_ARGUMENT);
+	assert_int_equal(pair->on_wire, 0);
+}
+
 /* Two hosts may use the same request id. */
 static void test_requests_of_two_hosts(void **state)
 {
@@ -335,15 +358,11 @@ static void test_ids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_PAIR(test_address_and_family),
-		WITH_PAIR(test_no_header),
-		WITH_PAIR(test_most_specific),
-		WITH_PAIR(test_in_use),
-		WITH_PAIR(test_path_of_another),
-		WITH_PAIR(test_datagram_service),
-		WITH_PAIR(test_datagram_refusals),
-		WITH_PAIR(test_requests_of_two_hosts),
-		WITH_PAIR(test_ids),
+		WITH_PAIR(test_address_and_family),    WITH_PAIR(test_no_header),
+		WITH_PAIR(test_most_specific),	       WITH_PAIR(test_in_use),
+		WITH_PAIR(test_path_of_another),       WITH_PAIR(test_datagram_service),
+		WITH_PAIR(test_datagram_refusals),     WITH_PAIR(test_datagram_arguments),
+		WITH_PAIR(test_requests_of_two_hosts), WITH_PAIR(test_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
