@@ -220,9 +220,10 @@ void cm_apply(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	      const struct cm_trigger *trigger)
 {
 	uint32_t bucket = conn->req_limit.bucket;
-	bool leaves_limit = conn->req_limit.state != REQ_LIMIT_NONE && step->timer != CM_TIMER_KEEP;
+	bool leaves_limit;
 
 	assert(step && step->legal);
+	leaves_limit = conn->req_limit.state != REQ_LIMIT_NONE && step->timer != CM_TIMER_KEEP;
 	if (leaves_limit)
 		cm_req_limit_remove(&cm->req_limit, &conn->req_limit);
 	send_for_step(cm, conn, step->send, trigger);

@@ -10,7 +10,13 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/fsm_table.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cm/cm_priv.h"
 
 /* Messages sent: none, a new one, the old one again, or a response that is not kept. */
 enum sent { NONE, NEW, AGAIN, ANSWER };
@@ -232,12 +238,37 @@ static void test_destroyed_ends(void **state)
 	}
 }
 
+/* A step that is missing fails the assertion, also if the connection counts for the limit. */
+static void test_missing_step(void **state)
+{
+	static struct cm cm;
+	static struct cm_conn conn = { .req_limit = { .state = REQ_LIMIT_COUNTED } };
+	const struct cm_trigger trigger = { .now = 1 };
+	const struct rlimit no_core = { 0 };
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	assert_return_code(child, errno);
+	if (!child) {
+		setrlimit(RLIMIT_CORE, &no_core);
+		signal(SIGSEGV, SIG_DFL);
+		close(STDERR_FILENO);
+		cm_apply(&cm, &conn, NULL, &trigger);
+		_exit(0);
+	}
+	assert_return_code(waitpid(child, &status, 0), errno);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_state_and_input),
 		cmocka_unit_test(test_every_wait_ends),
 		cmocka_unit_test(test_destroyed_ends),
+		cmocka_unit_test(test_missing_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
