@@ -142,11 +142,11 @@ static void check_id(struct ucm_id *id, void *arg)
 {
 	struct addr_use *addr_use = arg;
 
+	if (id->device_removed)
+		return;
 	/* Until the id is bound or resolved, its fields do not show which address it needs. */
 	if (id->state == UCM_IDLE || id->state == UCM_ADDR_QUERY)
 		addr_use->found = true;
-	else if (id->device_removed)
-		return;
 	else if (id->device != UCM_NO_DEVICE)
 		addr_use->found |= is_entry_of(addr_use->entry, id->sgid,
 					       ucm_scope_id_of(id->sgid, id->device));

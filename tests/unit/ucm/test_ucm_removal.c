@@ -82,12 +82,33 @@ static void request(void **state)
 	ucm_fixture_close(&fixture);
 }
 
+/* The address of the id is being resolved: DEVICE_REMOVAL remains its last event. */
+static void resolution(void **state)
+{
+	struct ucm_fixture fixture;
+	uint32_t id;
+
+	(void)state;
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	assert_int_equal(create_id(fixture.client, RDMA_PS_TCP, CLIENT_UID, &id), 0);
+	assert_int_equal(bind_id(fixture.client, id, "10.0.0.1", PORT + 1), 0);
+	world_hold_neighbours(true);
+	assert_int_equal(resolve_id(fixture.client, id, "10.0.0.2", PORT), 0);
+	world_remove_device(WORLD_DEVICE);
+	expect_event(fixture.client, DEVICE_REMOVAL, 0, id, NULL);
+	world_hold_neighbours(false);
+	world_run_work();
+	expect_no_event(fixture.client);
+	ucm_fixture_close(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(connection, tear_down),
 		cmocka_unit_test_teardown(listener, tear_down),
 		cmocka_unit_test_teardown(request, tear_down),
+		cmocka_unit_test_teardown(resolution, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

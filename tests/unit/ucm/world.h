@@ -40,6 +40,10 @@ void world_set_mtu(uint8_t code);
 void world_hide_loopback(bool hide);
 /* This device is gone, and all others are there. */
 void world_remove_device(uint32_t number);
+/* From now on no neighbour is resolved, or all are. */
+void world_hold_neighbours(bool hold);
+/* Runs the work that was scheduled last, in place of its thread. */
+void world_run_work(void);
 /* Errno for the next gsi_addr_get(). */
 void world_refuse(int error);
 

@@ -123,6 +123,9 @@ static int look_up_path(struct ucm_id **id, struct ucm_neigh_wait *found, int *s
 
 void ucm_complete_resolve(struct ucm_id *id, const struct ucm_path *path, int status)
 {
+	/* DEVICE_REMOVAL is the last event of an id. */
+	if (id->device_removed)
+		return;
 	if (status) {
 		id->state = UCM_BOUND;
 		ucm_event_post(id, UCM_EVENT_ADDR_ERROR, status);
