@@ -44,6 +44,25 @@ static void path_mtu(void **state)
 	ucm_fixture_close(&fixture);
 }
 
+/* If it cannot be made again, the program gets the reason of the refusal. */
+static void path_mtu_without_memory(void **state)
+{
+	struct ucm_fixture fixture;
+
+	(void)state;
+	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
+	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
+	world_set_mtu(3);
+	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
+	assert_int_equal(world_deliver(), 2);
+	fail_allocation(1);
+	world_pass(SECOND / 100);
+	fail_allocation(0);
+	expect_event(fixture.client, REJECTED, MAD_REJECT_MTU, fixture.active, NULL);
+	world_set_mtu(5);
+	ucm_fixture_close(&fixture);
+}
+
 /* Whatever there is no memory for when a request comes: it is refused, and nothing is left of it.
  */
 static void no_memory(void **state)
@@ -176,9 +195,8 @@ static void waiting_ones_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(path_mtu),
-		cmocka_unit_test(no_memory),
-		cmocka_unit_test(many_under_way),
+		cmocka_unit_test(path_mtu),	   cmocka_unit_test(path_mtu_without_memory),
+		cmocka_unit_test(no_memory),	   cmocka_unit_test(many_under_way),
 		cmocka_unit_test(waiting_ones_go),
 	};
 

@@ -59,7 +59,7 @@ void ucm_retry_prepare(struct ucm_id *id, const struct rdma_ucm_conn_param *para
 	id->retry = retry;
 }
 
-bool ucm_retry_schedule(struct ucm_id *id, uint64_t now)
+bool ucm_retry_schedule(struct ucm_id *id, const struct cm_event *rejection)
 {
 	struct ucm_retry *retry = id->retry;
 
@@ -68,7 +68,9 @@ bool ucm_retry_schedule(struct ucm_id *id, uint64_t now)
 		return false;
 	}
 	remove_retry(retry);
-	retry->due = now + (FIRST_RETRY_NS << retry->attempts++);
+	retry->due = rejection->now + (FIRST_RETRY_NS << retry->attempts++);
+	retry->reason = rejection->type == CM_EVENT_REJECTED ? rejection->mad->rej.reason
+							     : MAD_REJECT_SERVICE_ID;
 	append_retry(retry);
 	return true;
 }
@@ -100,7 +102,7 @@ static void repeat_request(struct ucm_retry *retry)
 	remove_retry(retry);
 	ucm_connection_destroy(retry->id);
 	if (ucm_connection_create(retry->id) || !ucm_send_request(retry->id, &retry->param))
-		ucm_event_post(retry->id, UCM_EVENT_REJECTED, MAD_REJECT_SERVICE_ID);
+		ucm_event_post(retry->id, UCM_EVENT_REJECTED, retry->reason);
 }
 
 void ucm_retries_send(uint64_t now)

@@ -13,6 +13,8 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include "cm/cm.h"
+
 struct ucm_id;
 
 struct ucm_retry {
@@ -24,13 +26,14 @@ struct ucm_retry {
 	uint64_t due;
 	struct ucm_id *id;
 	unsigned int attempts;
+	uint16_t reason; /* of the last rejection */
 	struct rdma_ucm_conn_param param;
 };
 
 /* Prepares to repeat the request of id with param.  Without memory it will not be repeated. */
 void ucm_retry_prepare(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
 /* The request was rejected for one of these reasons.  Returns true if it will be repeated. */
-bool ucm_retry_schedule(struct ucm_id *id, uint64_t now);
+bool ucm_retry_schedule(struct ucm_id *id, const struct cm_event *rejection);
 /* Stops repeating: another reply was received, or id is being destroyed. */
 void ucm_retry_cancel(struct ucm_id *id);
 /* Returns the time at which ucm_retries_send() must be called, or UINT64_MAX. */

@@ -465,7 +465,7 @@ void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_eve
 	if (id->state != UCM_CONNECT)
 		return;
 	if ((has_no_listener(event) || adopt_smaller_mtu(id, event)) &&
-	    ucm_retry_schedule(id, event->now))
+	    ucm_retry_schedule(id, event))
 		return;
 	ucm_retry_cancel(id);
 	switch (event->type) {
