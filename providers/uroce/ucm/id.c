@@ -17,17 +17,6 @@
 static struct ucm_table ids;
 static uint64_t last_serial;
 
-const char *ucm_state_name(enum ucm_state state)
-{
-	static const char *const names[] = {
-#define UCM_STATE_NAME(id, name) [UCM_##id] = name,
-		UCM_STATES(UCM_STATE_NAME)
-#undef UCM_STATE_NAME
-	};
-
-	return (unsigned int)state < UCM_STATE_COUNT ? names[state] : "?";
-}
-
 static void link_id(struct ucm_id *id, struct ucm_channel *channel)
 {
 	id->channel = channel;

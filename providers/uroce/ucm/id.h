@@ -18,23 +18,16 @@
 #include "cm/cm.h"
 #include "progress/gsi/gsi.h"
 
-#define UCM_STATES(X)                 \
-	X(IDLE, "idle")               \
-	X(BOUND, "bound")             \
-	X(ADDR_QUERY, "resolving")    \
-	X(ADDR_RESOLVED, "resolved")  \
-	X(ROUTE_RESOLVED, "routed")   \
-	X(CONNECT, "connect")         \
-	X(DISCONNECT, "disconnected") \
-	X(LISTEN, "listening")
-
 enum ucm_state {
-#define UCM_STATE_ENUM(id, name) UCM_##id,
-	UCM_STATES(UCM_STATE_ENUM)
-#undef UCM_STATE_ENUM
-		UCM_STATE_COUNT,
+	UCM_IDLE,
+	UCM_BOUND,
+	UCM_ADDR_QUERY,
+	UCM_ADDR_RESOLVED,
+	UCM_ROUTE_RESOLVED,
+	UCM_CONNECT,
+	UCM_DISCONNECT,
+	UCM_LISTEN,
 };
-const char *ucm_state_name(enum ucm_state state);
 
 /* Maximum backlog, also used in place of a value that is not positive. */
 #define UCM_MAX_BACKLOG 1024

@@ -15,7 +15,6 @@ union body {
 };
 
 struct command {
-	const char *name;
 	int (*handler)(struct ucm_call *call);
 	size_t min_in;	/* minimum size of the command, else EINVAL */
 	size_t min_out; /* minimum space for the response, else ENOSPC */
@@ -31,7 +30,7 @@ struct command {
 
 /* clang-format off */
 #define ROW(command, function, body, out) \
-	[RDMA_USER_CM_CMD_##command] = { #command, function, sizeof(struct rdma_ucm_##body), out }
+	[RDMA_USER_CM_CMD_##command] = { function, sizeof(struct rdma_ucm_##body), out }
 /* clang-format on */
 
 static const struct command commands[UCM_COMMANDS] = {
@@ -41,15 +40,15 @@ static const struct command commands[UCM_COMMANDS] = {
 	ROW(RESOLVE_IP, ucm_cmd_resolve_ip, resolve_ip, 0),
 	ROW(RESOLVE_ROUTE, ucm_cmd_resolve_route, resolve_route, 0),
 	ROW(QUERY_ROUTE, ucm_cmd_query_route, destroy_id, ROUTE_BYTES),
-	[RDMA_USER_CM_CMD_CONNECT] = { "CONNECT", ucm_cmd_connect, CONNECT_BYTES, 0 },
+	[RDMA_USER_CM_CMD_CONNECT] = { ucm_cmd_connect, CONNECT_BYTES, 0 },
 	ROW(LISTEN, ucm_cmd_listen, listen, 0),
-	[RDMA_USER_CM_CMD_ACCEPT] = { "ACCEPT", ucm_cmd_accept, ACCEPT_BYTES, 0 },
+	[RDMA_USER_CM_CMD_ACCEPT] = { ucm_cmd_accept, ACCEPT_BYTES, 0 },
 	ROW(REJECT, ucm_cmd_reject, reject, 0),
 	ROW(DISCONNECT, ucm_cmd_disconnect, disconnect, 0),
 	ROW(INIT_QP_ATTR, ucm_cmd_init_qp_attr, init_qp_attr, sizeof(struct ib_uverbs_qp_attr)),
 	ROW(GET_EVENT, ucm_cmd_get_event, get_event, EVENT_BYTES),
 	/* Never implemented by the kernel. */
-	[RDMA_USER_CM_CMD_GET_OPTION] = { "GET_OPTION", NULL, 0, 0 },
+	[RDMA_USER_CM_CMD_GET_OPTION] = { NULL, 0, 0 },
 	ROW(SET_OPTION, ucm_cmd_set_option, set_option, 0),
 	ROW(NOTIFY, ucm_cmd_notify, notify, 0),
 	ROW(JOIN_IP_MCAST, ucm_cmd_join_ip_mcast, join_ip_mcast, ID_BYTES),
@@ -60,15 +59,9 @@ static const struct command commands[UCM_COMMANDS] = {
 	ROW(RESOLVE_ADDR, ucm_cmd_resolve_addr, resolve_addr, 0),
 	ROW(JOIN_MCAST, ucm_cmd_join_mcast, join_mcast, ID_BYTES),
 	/* Services are resolved by subnet administration, which Ethernet does not have. */
-	[UCM_CMD_RESOLVE_IB_SERVICE] = { "RESOLVE_IB_SERVICE", NULL, 0, 0 },
-	[UCM_CMD_WRITE_CM_EVENT] = { "WRITE_CM_EVENT", ucm_cmd_write_event,
-				     sizeof(struct ucm_write_cm_event), 0 },
+	[UCM_CMD_RESOLVE_IB_SERVICE] = { NULL, 0, 0 },
+	[UCM_CMD_WRITE_CM_EVENT] = { ucm_cmd_write_event, sizeof(struct ucm_write_cm_event), 0 },
 };
-
-const char *ucm_command_name(unsigned int command)
-{
-	return command < UCM_COMMANDS ? commands[command].name : "?";
-}
 
 int ucm_respond(uint64_t response, const void *resp, size_t bytes)
 {

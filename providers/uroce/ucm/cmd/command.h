@@ -49,8 +49,6 @@ int ucm_respond(uint64_t response, const void *resp, size_t bytes);
  * negative errno.
  */
 ssize_t ucm_execute_command(struct ucm_channel *channel, const void *bytes, size_t length);
-/* Returns the name of a command, or "?". */
-const char *ucm_command_name(unsigned int command);
 
 /* Ids and events. */
 int ucm_cmd_create_id(struct ucm_call *call);
