@@ -63,16 +63,6 @@ static const struct command commands[UCM_COMMANDS] = {
 	[UCM_CMD_WRITE_CM_EVENT] = { ucm_cmd_write_event, sizeof(struct ucm_write_cm_event), 0 },
 };
 
-int ucm_respond(uint64_t response, const void *resp, size_t bytes)
-{
-	void *to = (void *)(uintptr_t)response;
-
-	if (!to)
-		return EFAULT;
-	memcpy(to, resp, bytes);
-	return 0;
-}
-
 static int run_command(const struct command *command, struct ucm_call *call)
 {
 	if (!command->handler)

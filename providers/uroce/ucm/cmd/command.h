@@ -6,9 +6,11 @@
 #ifndef UROCE_UCM_CMD_COMMAND_H
 #define UROCE_UCM_CMD_COMMAND_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include <rdma/rdma_user_cm.h>
@@ -42,7 +44,15 @@ struct ucm_call {
  * Writes resp to the address response of the program.  Returns 0, or EFAULT if the address is
  * NULL.
  */
-int ucm_respond(uint64_t response, const void *resp, size_t bytes);
+static inline int ucm_respond(uint64_t response, const void *resp, size_t bytes)
+{
+	void *to = (void *)(uintptr_t)response;
+
+	if (!to)
+		return EFAULT;
+	memcpy(to, resp, bytes);
+	return 0;
+}
 
 /*
  * Executes a command that was written to a channel, which the caller holds.  Returns length or a
