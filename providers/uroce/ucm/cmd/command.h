@@ -93,12 +93,6 @@ int ucm_cmd_join_mcast(struct ucm_call *call);
 int ucm_cmd_leave_mcast(struct ucm_call *call);
 
 /*
- * Sends the REQ or SIDR_REQ of an id whose path is resolved and whose connection is idle.  Returns
- * false if that fails.
- */
-bool ucm_send_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
-
-/*
  * Binds an idle id to an address, with port and device.  Releases the lock in between, so *id is
  * looked up again.  Returns 0 or a positive errno; ENOENT if the id has been destroyed.
  */

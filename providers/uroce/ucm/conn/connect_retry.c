@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ucm/cmd/command.h"
-#include "connection.h"
-#include "ucm/event.h"
+#include "ucm/id.h"
 
 /* Requests are repeated after 5, 10, 20, 40 and 80 ms. */
 #define FIRST_RETRY_NS UINT64_C(5000000)
@@ -97,20 +95,17 @@ uint64_t ucm_retries_deadline(void)
 	return next;
 }
 
-static void repeat_request(struct ucm_retry *retry)
-{
-	remove_retry(retry);
-	ucm_connection_destroy(retry->id);
-	if (ucm_connection_create(retry->id) || !ucm_send_request(retry->id, &retry->param))
-		ucm_event_post(retry->id, UCM_EVENT_REJECTED, retry->reason);
-}
-
-void ucm_retries_send(uint64_t now)
+struct ucm_retry *ucm_retry_take_due(uint64_t now)
 {
 	for (unsigned int i = 0; i < MAX_RETRIES; i++) {
-		while (queues[i].first && queues[i].first->due <= now)
-			repeat_request(queues[i].first);
+		struct ucm_retry *first = queues[i].first;
+
+		if (first && first->due <= now) {
+			remove_retry(first);
+			return first;
+		}
 	}
+	return NULL;
 }
 
 void ucm_retries_forked(void)

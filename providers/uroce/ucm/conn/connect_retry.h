@@ -38,7 +38,8 @@ bool ucm_retry_schedule(struct ucm_id *id, const struct cm_event *rejection);
 void ucm_retry_cancel(struct ucm_id *id);
 /* Returns the time at which ucm_retries_send() must be called, or UINT64_MAX. */
 uint64_t ucm_retries_deadline(void);
-void ucm_retries_send(uint64_t now);
+/* Removes and returns a request that must be repeated now, or returns NULL. */
+struct ucm_retry *ucm_retry_take_due(uint64_t now);
 void ucm_retries_forked(void);
 
 #endif

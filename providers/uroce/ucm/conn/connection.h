@@ -52,6 +52,16 @@ uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t s
 /* Sets the path of the packets and MADs of id's connection. */
 void ucm_connection_path(const struct ucm_id *id, struct cm_path *path);
 
+/* ---- Requests ---- */
+
+/*
+ * Sends the REQ or SIDR_REQ of an id whose path is resolved and whose connection is idle.  Returns
+ * false if that fails.
+ */
+bool ucm_send_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
+/* Repeats the requests that are due. */
+void ucm_retries_send(uint64_t now);
+
 /* ---- Orphans ---- */
 
 /*
