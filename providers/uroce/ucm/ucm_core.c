@@ -164,7 +164,7 @@ static void expire_timers(void *arg, uint64_t now)
 		armed_deadline = CM_NEVER;
 		cm_expire(cm, now);
 		ucm_retries_send(now);
-		ucm_orphans_check(now);
+		ucm_orphans_check(cm, now);
 		ucm_rearm_timer();
 	}
 	ucm_unlock();

@@ -73,6 +73,6 @@ void ucm_orphans_start_checks(uint64_t now);
 /* Returns the time at which ucm_orphans_check() must be called, or UINT64_MAX. */
 uint64_t ucm_orphans_deadline(void);
 /* Ends the connections whose peer has ended as if the peer had sent a DREQ. */
-void ucm_orphans_check(uint64_t now);
+void ucm_orphans_check(struct cm *cm, uint64_t now);
 
 #endif

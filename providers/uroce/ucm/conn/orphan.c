@@ -3,7 +3,6 @@
 
 #include "cm/msg/mad.h"
 #include "connection.h"
-#include "ucm/ucm_core.h"
 
 /*
  * A peer that is about to exit, or that is stopped and killed later, still has its slot at the
@@ -36,7 +35,7 @@ static void collect_orphan(void *arg, const struct cm_conn *conn)
 			 gsi_is_orphan(info->remote_qpn);
 }
 
-static void inject_dreq(const struct cm_conn_info *orphan, uint64_t now)
+static void inject_dreq(struct cm *cm, const struct cm_conn_info *orphan, uint64_t now)
 {
 	const struct mad dreq = {
 		.attr = MAD_DREQ,
@@ -48,7 +47,7 @@ static void inject_dreq(const struct cm_conn_info *orphan, uint64_t now)
 	uint8_t bytes[MAD_BYTES];
 
 	mad_encode(&dreq, bytes);
-	cm_receive(ucm_cm(), &orphan->path, bytes, sizeof(bytes), now);
+	cm_receive(cm, &orphan->path, bytes, sizeof(bytes), now);
 }
 
 void ucm_orphans_start_checks(uint64_t now)
@@ -62,7 +61,7 @@ uint64_t ucm_orphans_deadline(void)
 	return next_check;
 }
 
-void ucm_orphans_check(uint64_t now)
+void ucm_orphans_check(struct cm *cm, uint64_t now)
 {
 	struct orphan_search search;
 
@@ -72,8 +71,8 @@ void ucm_orphans_check(uint64_t now)
 	next_check = pause_ns <= PAUSE_LAST_NS ? now + pause_ns : UINT64_MAX;
 	do {
 		search.found = 0;
-		cm_each_conn(ucm_cm(), collect_orphan, &search);
+		cm_each_conn(cm, collect_orphan, &search);
 		for (unsigned int i = 0; i < search.found; i++)
-			inject_dreq(&search.orphan[i], now);
+			inject_dreq(cm, &search.orphan[i], now);
 	} while (search.found == ORPHANS_AT_ONCE);
 }
