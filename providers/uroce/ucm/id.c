@@ -6,12 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "ucm/conn/connection.h"
-#include "ucm/addr/devices.h"
-#include "event.h"
-#include "ucm_core.h"
-#include "resolve_neigh.h"
-#include "ucm/conn/connect_retry.h"
 #include "table.h"
 
 static struct ucm_table ids;
@@ -84,6 +78,13 @@ static void unlink_id(struct ucm_id *id)
 		id->next->link = id->link;
 }
 
+void ucm_id_free(struct ucm_id *id)
+{
+	unlink_id(id);
+	ucm_table_remove(&ids, id->handle);
+	free(id);
+}
+
 /*
  * Moves id and its queued events.  The event of an unread request is queued on the channel of its
  * listener, so the new id of the request, with events of its own such as those that a program
@@ -117,68 +118,6 @@ int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel)
 	return 0;
 }
 
-static void drop_events(struct ucm_id *id)
-{
-	struct ucm_event *event = id->unread_event;
-
-	if (event) {
-		ucm_channel_remove_event(event);
-		event->id->unread_requests--;
-		free(event);
-	}
-	while ((event = id->events)) {
-		ucm_channel_remove_event(event);
-		if (event->request)
-			ucm_id_destroy(event->request);
-		free(event);
-	}
-}
-
-static void end_connection(struct ucm_id *id)
-{
-	if (id->listener)
-		ucm_connection_unlisten(id);
-	ucm_retry_cancel(id);
-	if (id->conn)
-		ucm_connection_destroy(id);
-	if (id->port)
-		gsi_port_close(id->port);
-	id->port = NULL;
-}
-
-void ucm_id_destroy(struct ucm_id *id)
-{
-	drop_events(id);
-	ucm_groups_leave(id);
-	end_connection(id);
-	unlink_id(id);
-	ucm_table_remove(&ids, id->handle);
-	free(id);
-}
-
-static void remove_device(struct ucm_id *id, void *arg)
-{
-	(void)arg;
-	if (id->device == UCM_NO_DEVICE || id->device_removed || !ucm_device_is_removed(id->device))
-		return;
-	id->device_removed = true;
-	end_connection(id);
-	/* For an id that has not been accepted, ACCEPT returns the error. */
-	if (id->reports_events)
-		ucm_event_post(id, UCM_EVENT_DEVICE_REMOVAL, 0);
-}
-
-void ucm_ids_device_removed(void)
-{
-	ucm_ids_each(remove_device, NULL);
-}
-
-void ucm_ids_destroy(struct ucm_channel *channel)
-{
-	while (channel->ids)
-		ucm_id_destroy(channel->ids);
-}
-
 void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg)
 {
 	for (uint32_t handle = 0; handle < ids.capacity; handle++) {
@@ -190,7 +129,4 @@ void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg)
 void ucm_ids_forked(void)
 {
 	memset(&ids, 0, sizeof(ids));
-	ucm_groups_forked();
-	ucm_retries_forked();
-	ucm_neigh_forked();
 }

@@ -77,6 +77,8 @@ struct ucm_id {
 
 /* Creates an id on channel, with the lowest free handle.  Returns NULL with errno. */
 struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t port_space, uint8_t qp_type);
+/* Frees an id that has no events, groups, port or connection. */
+void ucm_id_free(struct ucm_id *id);
 /*
  * Returns the id with the handle, or NULL with *error: ENOENT, EINVAL if the id is on another
  * channel, or ENXIO if its device has been removed.  ucm_id_find_any() also returns ids whose

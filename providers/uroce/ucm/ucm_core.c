@@ -13,6 +13,7 @@
 #include "ucm/conn/connection.h"
 #include "ucm/addr/devices.h"
 #include "id.h"
+#include "resolve_neigh.h"
 #include "ucm/conn/connect_retry.h"
 #include "verbs/log.h"
 #include "verbs/context/context.h"
@@ -327,6 +328,9 @@ static void fork_child(void)
 	ucm_listen_addrs_forked();
 	ucm_channel_forked();
 	ucm_ids_forked();
+	ucm_groups_forked();
+	ucm_retries_forked();
+	ucm_neigh_forked();
 	start_lock = fresh;
 	ucm_unlock();
 }

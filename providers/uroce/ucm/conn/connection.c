@@ -304,7 +304,7 @@ void *ucm_connection_accept(void *owner, struct cm_listener *cm_listener, const 
 		memory->request_event = ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0);
 	if (!memory || !memory->request_event) {
 		free(memory);
-		ucm_id_destroy(id);
+		ucm_id_free(id);
 		return NULL;
 	}
 	id->reports_events = false;
