@@ -153,12 +153,11 @@ CALLS_UPWARDS = {
     ("verbs", "xrc", "fork_handlers"): "links the one fork handler",
     ("verbs", "qp", "stats_snapshot"): "counters of a queue pair outlive it",
     ("progress", "demux", "gsi_rxq"): "datagrams of queue pair 1",
-    ("ucm", "resolve_neigh", "cmd_resolve"): "resolving ends in a thread",
 }
 # Files that still call each other in a circle, by layer.
 CYCLES_LEFT = {
-    "ucm": set("channel cmd_bind cmd_resolve connection end_id event id listen_addrs multicast "
-               "request resolve_neigh ucm_core".split()),
+    "ucm": set("channel connection end_id event id listen_addrs multicast request resolve_neigh "
+               "ucm_core".split()),
     "verbs": set("ah context context_close cq cq_ex cq_moderation deferred_qp_work device dm "
                  "engine_ops fork_handlers mr mw netdev_events ops parent_domain path_mtu pd post "
                  "provider qp qp_modify srq stats stats_snapshot ud wr_api xrc xrc_qp".split()),

@@ -78,7 +78,7 @@ static void complete_waits(struct ucm_neigh_wait *list)
 			continue;
 		}
 		if (id)
-			ucm_complete_resolve(id, &list->path, list->resolved ? 0 : -ETIMEDOUT);
+			list->complete(id, &list->path, list->resolved ? 0 : -ETIMEDOUT);
 		free(list);
 	}
 }

@@ -9,6 +9,8 @@
 #include "ucm/addr/address.h"
 #include "link/netlink/neighbour.h"
 
+struct ucm_id;
+
 /* Path of packets to a destination, as far as this host knows it. */
 struct ucm_path {
 	struct ucm_address source;
@@ -28,20 +30,18 @@ struct ucm_neigh_wait {
 	struct ucm_address destination;
 	struct ucm_path path;
 	struct neighbour next_hop;
+	/* Called with the lock held.  status is 0 or -ETIMEDOUT. */
+	void (*complete)(struct ucm_id *id, const struct ucm_path *path, int status);
 };
 
 /* Returns true if the link address of the next hop is unknown.  Called without the lock. */
 bool ucm_neigh_is_unresolved(const struct ucm_path *path, const struct ucm_address *destination,
 			     struct neighbour *next_hop);
 /*
- * Takes ownership of wait, which was malloc'ed, and calls ucm_complete_resolve() later in another
- * thread.  Called with the lock held; releases it in between.
+ * Takes ownership of wait, which was malloc'ed, and calls wait->complete later in another thread.
+ * Called with the lock held; releases it in between.
  */
 void ucm_neigh_resolve_later(struct ucm_neigh_wait *wait);
 void ucm_neigh_forked(void);
-
-struct ucm_id;
-/* Completes a RESOLVE command with status 0 or a negative errno.  Called with the lock held. */
-void ucm_complete_resolve(struct ucm_id *id, const struct ucm_path *path, int status);
 
 #endif

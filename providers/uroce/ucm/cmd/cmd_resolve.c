@@ -121,7 +121,8 @@ static int look_up_path(struct ucm_id **id, struct ucm_neigh_wait *found, int *s
 	return error > 0 ? error : 0;
 }
 
-void ucm_complete_resolve(struct ucm_id *id, const struct ucm_path *path, int status)
+/* Completes a RESOLVE command with status 0 or a negative errno. */
+static void complete_resolve(struct ucm_id *id, const struct ucm_path *path, int status)
 {
 	/* DEVICE_REMOVAL is the last event of an id. */
 	if (id->device_removed)
@@ -147,6 +148,7 @@ static int wait_for_neighbour(struct ucm_id *id, const struct ucm_neigh_wait *fo
 		return ENOMEM;
 	}
 	*wait = *found;
+	wait->complete = complete_resolve;
 	wait->deadline = progress_now() + timeout_ms * UINT64_C(1000000);
 	ucm_neigh_resolve_later(wait);
 	return 0;
@@ -180,7 +182,7 @@ static int resolve_id(struct ucm_id *id, const struct ucm_address *source,
 	}
 	if (missing)
 		return wait_for_neighbour(id, &found, timeout_ms);
-	ucm_complete_resolve(id, &found.path, status);
+	complete_resolve(id, &found.path, status);
 	return 0;
 }
 
