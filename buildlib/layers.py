@@ -123,8 +123,13 @@ LAYERS = {
         group("addresses, devices, routes", "addr/ table"),
         group("terms", "id.h channel.h event.h ucm_core.h connection.h resolve_neigh.h "
               "connect_retry.h command.h"),
-        group("ids and connections", "id end_id channel event ucm_core listen_addrs resolve_neigh "
-              "multicast conn/"),
+        group("requests to repeat, orphans", "connect_retry orphan"),
+        group("the lock", "ucm_core"),
+        group("ids and events", "channel event id"),
+        group("connections, groups", "conn/ multicast resolve_neigh"),
+        group("end of ids", "end_id"),
+        group("start, addresses", "start listen_addrs"),
+        group("handlers of the process", "handlers"),
         group("commands", "cmd/"),
         group("entry", "dropin stat"),
     )),
@@ -156,8 +161,6 @@ CALLS_UPWARDS = {
 }
 # Files that still call each other in a circle, by layer.
 CYCLES_LEFT = {
-    "ucm": set("channel connection end_id event id listen_addrs multicast request resolve_neigh "
-               "ucm_core".split()),
     "verbs": set("ah context context_close cq cq_ex cq_moderation deferred_qp_work device dm "
                  "engine_ops fork_handlers mr mw netdev_events ops parent_domain path_mtu pd post "
                  "provider qp qp_modify srq stats stats_snapshot ud wr_api xrc xrc_qp".split()),

@@ -108,11 +108,6 @@ void ucm_ids_device_removed(void);
 void ucm_ids_destroy(struct ucm_channel *channel);
 void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg);
 void ucm_ids_forked(void);
-/*
- * Installs the handlers of fork(), exit() and address changes at the first call.  Returns 0 or a
- * positive errno.
- */
-int ucm_install_handlers(void);
 
 static inline bool ucm_id_is_datagram(const struct ucm_id *id)
 {

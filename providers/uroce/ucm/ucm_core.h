@@ -23,11 +23,18 @@
  */
 void ucm_api_lock(void);
 void ucm_api_unlock(void);
-/* Returns the cancel state that the thread had before ucm_api_lock(). */
+/* Returns the cancel state that the thread had before ucm_api_lock() or ucm_disable_cancel(). */
 int ucm_saved_cancel_state(void);
+void ucm_disable_cancel(void);
 
 void ucm_lock(void);
 void ucm_unlock(void);
+/*
+ * Returns false if the lock cannot be taken in time: a signal handler that calls exit() may have
+ * interrupted a command of this thread; or the progress thread holds the lock and is blocked by
+ * another lock for the same reason.
+ */
+bool ucm_lock_with_timeout(unsigned int ms);
 
 /*
  * Starts the connection manager if necessary, and receives MADs at gid (unless NULL) from then on,
@@ -45,11 +52,24 @@ int ucm_listen_all(void);
 /* Return NULL until ucm_listen_addr() has succeeded.  Called with the lock held. */
 struct cm *ucm_cm(void);
 struct gsi *ucm_gsi(void);
+/* Called with both locks held. */
+void ucm_set_cm(struct cm *new_cm, struct gsi *new_gsi, bool reports_credits);
 /* Converts the path of a MAD to that of QP1. */
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to);
 /* To be called after calls of the cm, which may change its next deadline. */
 void ucm_rearm_timer(void);
+/* The timer has expired, so that ucm_rearm_timer() sets it again. */
+void ucm_timer_expired(void);
+/* In a forked child: resets start_lock, and ucm_cm() returns NULL. */
+void ucm_core_forked(void);
 
+/* ---- Handlers of the process: handlers.c ---- */
+
+/*
+ * Installs the handlers of fork(), exit() and address changes at the first call.  Returns 0 or a
+ * positive errno.
+ */
+int ucm_install_handlers(void);
 /*
  * Blocks the calling thread while another thread runs the exit handler, which waits for replies: an
  * error for a channel that is already closed would only change the exit code.  Called with the lock
@@ -67,6 +87,9 @@ void ucm_block_until_exit(void);
 int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT]);
 void ucm_start_lock(void);
 void ucm_start_unlock(void);
+/* Return the time of the last attempt to send a MAD, and of the last one that failed. */
+uint64_t ucm_last_sent(void);
+uint64_t ucm_last_unsent(void);
 /* Returns the scope id of a local address: its interface if it is link-local, else 0. */
 uint32_t ucm_scope_id_of(const uint8_t *gid, uint32_t device);
 /*
