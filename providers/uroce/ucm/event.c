@@ -20,17 +20,12 @@ struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int
 	return event;
 }
 
-void ucm_event_queue(struct ucm_event *event)
-{
-	ucm_channel_queue_event(event);
-}
-
 void ucm_event_post(struct ucm_id *id, enum ucm_event_type type, int status)
 {
 	struct ucm_event *event = ucm_event_new(id, type, status);
 
 	if (event)
-		ucm_event_queue(event);
+		ucm_channel_queue_event(event);
 }
 
 void ucm_event_conn_data(struct ucm_event *event, const uint8_t *bytes, size_t length)

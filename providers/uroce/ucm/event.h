@@ -39,8 +39,6 @@ enum ucm_event_type {
  * memory, and the event is lost.
  */
 struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status);
-/* Queues the event on the channel of its id. */
-void ucm_event_queue(struct ucm_event *event);
 /* Creates and queues an event. */
 void ucm_event_post(struct ucm_id *id, enum ucm_event_type type, int status);
 

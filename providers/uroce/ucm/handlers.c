@@ -30,16 +30,6 @@ enum {
 static bool exiting; /* under the lock, like exiting_thread */
 static pthread_t exiting_thread;
 
-static void fork_prepare(void)
-{
-	ucm_lock();
-}
-
-static void fork_parent(void)
-{
-	ucm_unlock();
-}
-
 /*
  * QP1 and the connections belong to the parent, and the child has none.  The parent's structures
  * are leaked, as other threads of the parent may have been changing them.
@@ -140,7 +130,7 @@ int ucm_install_handlers(void)
 		return 0;
 	error = uroce_fork_init();
 	if (!error)
-		error = pthread_atfork(fork_prepare, fork_parent, fork_child);
+		error = pthread_atfork(ucm_lock, ucm_unlock, fork_child);
 	if (error)
 		return error;
 	uroce_set_address_hook(ucm_addresses_changed);

@@ -58,7 +58,7 @@ static void queue_join_event(struct ucm_id *id, struct ucm_group *group,
 	ucm_event_address_vector(id, &path, &ud->ah_attr);
 	ud->qp_num = MULTICAST_QPN;
 	ud->qkey = UCM_UD_QKEY;
-	ucm_event_queue(event);
+	ucm_channel_queue_event(event);
 }
 
 static int join_group(struct ucm_call *call, uint32_t handle, uint64_t uid, uint64_t response,

@@ -139,6 +139,6 @@ int ucm_cmd_write_event(struct ucm_call *call)
 	if (!event)
 		return ENOMEM;
 	memcpy(&event->resp.param, &in->argument, sizeof(in->argument));
-	ucm_event_queue(event);
+	ucm_channel_queue_event(event);
 	return 0;
 }

@@ -357,7 +357,7 @@ static void queue_connect_request(struct conn_memory *memory, const struct cm_ev
 	if (cm_event->mad->attr == MAD_REQ)
 		id->peer_flow_control = cm_event->mad->req.flow_control;
 	listener->unread_requests++;
-	ucm_event_queue(event);
+	ucm_channel_queue_event(event);
 }
 
 /* ---- Events of connections ---- */
@@ -382,7 +382,7 @@ static void queue_connect_response(struct ucm_id *id, const struct mad *mad)
 	event->resp.ece.vendor_id = (uint32_t)rep->vendor_id_high << 16 |
 				    (uint32_t)rep->vendor_id_middle << 8 | rep->vendor_id_low;
 	event->resp.ece.attr_mod = mad->attr_modifier;
-	ucm_event_queue(event);
+	ucm_channel_queue_event(event);
 }
 
 static void queue_rejected(struct ucm_id *id, const struct mad_rej *rej)
@@ -392,7 +392,7 @@ static void queue_rejected(struct ucm_id *id, const struct mad_rej *rej)
 	if (!event)
 		return;
 	ucm_event_conn_data(event, rej->private_data, sizeof(rej->private_data));
-	ucm_event_queue(event);
+	ucm_channel_queue_event(event);
 }
 
 static void queue_sidr_response(struct ucm_id *id, const struct mad_sidr_rep *rep)
@@ -413,7 +413,7 @@ static void queue_sidr_response(struct ucm_id *id, const struct mad_sidr_rep *re
 		event->resp.param.ud.qp_num = rep->qpn;
 		event->resp.param.ud.qkey = rep->qkey;
 	}
-	ucm_event_queue(event);
+	ucm_channel_queue_event(event);
 }
 
 /*
