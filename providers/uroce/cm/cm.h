@@ -164,9 +164,7 @@ enum cm_result {
 	CM_BAD_STATE,	 /* not allowed in this state; the connection may just have ended */
 	CM_BAD_ARGUMENT, /* private data too long, no device, or wrong service */
 	CM_IN_USE,	 /* cm_listen(): another listener would receive the same requests */
-	CM_RESULTS,
 };
-const char *cm_result_name(enum cm_result result);
 
 /*
  * Sizes of the objects.  The owner allocates them, aligned as by malloc(), and must keep them from

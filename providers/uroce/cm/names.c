@@ -51,18 +51,6 @@ const char *cm_event_name(enum cm_event_type type)
 	return NAME_OF(type, names, CM_EVENTS);
 }
 
-const char *cm_result_name(enum cm_result result)
-{
-	static const char *const names[CM_RESULTS] = {
-		[CM_OK] = "ok",
-		[CM_BAD_STATE] = "not in this state",
-		[CM_BAD_ARGUMENT] = "bad argument",
-		[CM_IN_USE] = "in use",
-	};
-
-	return NAME_OF(result, names, CM_RESULTS);
-}
-
 const char *cm_verdict_name(enum cm_verdict verdict)
 {
 	static const char *const names[CM_VERDICTS] = {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Received messages: finds the connection of each, and what it means there. */
-#include <assert.h>
 #include <string.h>
 
 #include "cm_priv.h"
