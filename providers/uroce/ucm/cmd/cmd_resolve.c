@@ -13,12 +13,6 @@
 #include "ucm/resolve_neigh.h"
 #include "ucm/addr/route.h"
 
-static void map_group_gid(const struct ucm_address *group, uint8_t gid[16])
-{
-	/* RoCE v2 maps the address of an IPv4 group to a GID as any other IPv4 address. */
-	memcpy(gid, group->ip, 16);
-}
-
 /* Path to 127.0.0.0/8, ::1 or the wildcard address, all of which mean the loopback device. */
 static int find_loopback_path(const struct ucm_address *destination, struct ucm_path *path)
 {
@@ -65,10 +59,8 @@ static int find_path(const struct ucm_address *destination, const struct ucm_add
 	if (!ucm_device_of_gid(path->source.ip, scope_id, &path->device, &path->sgid_index))
 		return -ENODEV;
 	memcpy(path->sgid, path->source.ip, 16);
-	if (ucm_address_is_multicast(destination))
-		map_group_gid(destination, path->dgid);
-	else
-		memcpy(path->dgid, destination->ip, 16);
+	/* RoCE v2 also maps the address of an IPv4 group to a GID as any other IPv4 address. */
+	memcpy(path->dgid, destination->ip, 16);
 	return 0;
 }
 

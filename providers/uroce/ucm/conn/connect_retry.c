@@ -61,10 +61,8 @@ bool ucm_retry_schedule(struct ucm_id *id, const struct cm_event *rejection)
 {
 	struct ucm_retry *retry = id->retry;
 
-	if (!retry || retry->attempts == MAX_RETRIES) {
-		ucm_retry_cancel(id);
+	if (!retry || retry->attempts == MAX_RETRIES)
 		return false;
-	}
 	remove_retry(retry);
 	retry->due = rejection->now + (FIRST_RETRY_NS << retry->attempts++);
 	retry->reason = rejection->type == CM_EVENT_REJECTED ? rejection->mad->rej.reason

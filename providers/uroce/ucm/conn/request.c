@@ -96,17 +96,13 @@ bool ucm_send_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param
 	return (ucm_id_is_datagram(id) ? send_sidr_req(id, param) : send_req(id, param)) == CM_OK;
 }
 
-static void repeat_request(struct ucm_retry *retry)
-{
-	ucm_connection_destroy(retry->id);
-	if (ucm_connection_create(retry->id) || !ucm_send_request(retry->id, &retry->param))
-		ucm_event_post(retry->id, UCM_EVENT_REJECTED, retry->reason);
-}
-
 void ucm_retries_send(uint64_t now)
 {
 	struct ucm_retry *retry;
 
-	while ((retry = ucm_retry_take_due(now)))
-		repeat_request(retry);
+	while ((retry = ucm_retry_take_due(now))) {
+		ucm_connection_destroy(retry->id);
+		if (ucm_connection_create(retry->id) || !ucm_send_request(retry->id, &retry->param))
+			ucm_event_post(retry->id, UCM_EVENT_REJECTED, retry->reason);
+	}
 }
