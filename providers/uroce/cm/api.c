@@ -114,9 +114,7 @@ enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_re
 
 enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	if (!call_is_legal(conn, CM_IN_ESTABLISHED))
-		return CM_BAD_STATE;
-	return cm_apply_call(cm, conn, CM_IN_ESTABLISHED, now);
+	return conn->destroyed ? CM_BAD_STATE : cm_apply_call(cm, conn, CM_IN_ESTABLISHED, now);
 }
 
 enum cm_result cm_established_by_qpn(struct cm *cm, uint32_t qpn, uint64_t now)
@@ -144,9 +142,7 @@ bool cm_peer_reports_no_credits(struct cm *cm, uint32_t qpn)
 
 enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	if (!call_is_legal(conn, CM_IN_DISCONNECT))
-		return CM_BAD_STATE;
-	return cm_apply_call(cm, conn, CM_IN_DISCONNECT, now);
+	return conn->destroyed ? CM_BAD_STATE : cm_apply_call(cm, conn, CM_IN_DISCONNECT, now);
 }
 
 /*

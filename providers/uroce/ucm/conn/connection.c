@@ -136,18 +136,6 @@ static uint32_t get_families(const struct ucm_id *id)
 	}
 }
 
-static int result_to_errno(enum cm_result result)
-{
-	switch (result) {
-	case CM_OK:
-		return 0;
-	case CM_IN_USE:
-		return EADDRINUSE;
-	default:
-		return EINVAL;
-	}
-}
-
 int ucm_connection_listen(struct ucm_id *id)
 {
 	struct cm_listen_param param = {
@@ -158,16 +146,17 @@ int ucm_connection_listen(struct ucm_id *id)
 		.any_address = ucm_address_is_any(&id->source),
 	};
 	void *memory = malloc(cm_listener_bytes());
+	enum cm_result result;
 	int error;
 
 	if (!memory)
 		return ENOMEM;
 	memcpy(param.address, id->source.ip, sizeof(param.address));
-	error = result_to_errno(cm_listen(ucm_cm(), memory, &param, id, &id->listener));
-	if (error) {
+	result = cm_listen(ucm_cm(), memory, &param, id, &id->listener);
+	if (result != CM_OK) {
 		id->listener = NULL;
 		free(memory);
-		return error;
+		return result == CM_IN_USE ? EADDRINUSE : EINVAL;
 	}
 	id->listener_memory = memory;
 	error = -gsi_port_listen(id->port);
@@ -397,7 +386,6 @@ static void queue_rejected(struct ucm_id *id, const struct mad_rej *rej)
 
 static void queue_sidr_response(struct ucm_id *id, const struct mad_sidr_rep *rep)
 {
-	struct ib_uverbs_ah_attr *ah;
 	struct ucm_event *event;
 	struct cm_path path;
 
@@ -408,8 +396,7 @@ static void queue_sidr_response(struct ucm_id *id, const struct mad_sidr_rep *re
 	ucm_event_ud_data(event, rep->private_data, sizeof(rep->private_data));
 	if (!rep->status) {
 		ucm_connection_path(id, &path);
-		ah = &event->resp.param.ud.ah_attr;
-		ucm_event_address_vector(id, &path, ah);
+		ucm_event_address_vector(id, &path, &event->resp.param.ud.ah_attr);
 		event->resp.param.ud.qp_num = rep->qpn;
 		event->resp.param.ud.qkey = rep->qkey;
 	}
