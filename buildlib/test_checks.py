@@ -22,11 +22,17 @@ class Tree:
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
         self.write("Documentation/rules.md", RULES)
+        self.write_exceptions("")
 
     def write(self, name, text):
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+    def write_exceptions(self, parameters, booleans=""):
+        self.write("buildlib/style_exceptions.py", f"# {LICENCE}"
+                   f"PARAMETERS = {{'a reason': {{{parameters}}}}}\n"
+                   f"BOOLEANS = {{'a reason': {{{booleans}}}}}\n")
 
     def check(self, name, *arguments):
         command = ["/usr/bin/python3", "-B", str(self.root / "buildlib" / name), *arguments]
@@ -72,6 +78,48 @@ def test_style_complains(tree, text, complaint):
     tree.write("providers/uroce/wire/a.c", text)
     code, output = tree.check("check-style")
     assert code == 1 and complaint in output
+
+
+PARAMETERS = [
+    ("int f(int a, int b, int c, int d, int (*e)(int, int))", None),
+    ("int f(int a, int b, int c, int d, int (*e)(int, int), int f[2])", 6),
+    ("static __attribute__((noinline)) int\nf(int a, int b, int c, int d, int e,\n  int f)", 6),
+]
+BOOLEANS = [
+    ("bool a, b, c, d; bool (*e)(bool f); bool *g(bool h);", None),
+    ("bool a, b, c, d; struct { bool a; } e;", None),
+    ("bool a, b; atomic_bool c; _Atomic bool d; bool e[2];", 5),
+]
+
+
+@pytest.mark.parametrize("function, parameters", PARAMETERS)
+def test_parameters_are_few(tree, function, parameters):
+    tree.write("tests/a.c", f"{LICENCE}{function}\n{{\n}}\n")
+    code, output = tree.check("check-style")
+    assert code == (1 if parameters else 0), output
+    assert not parameters or f"tests/a.c: f has {parameters} parameters, at most 5" in output
+    tree.write_exceptions("'tests/a.c': 'f'")
+    code, output = tree.check("check-style")
+    assert code == (0 if parameters else 1), output
+    assert parameters or "f of tests/a.c has no more than 5 parameters" in output
+
+
+@pytest.mark.parametrize("members, booleans", BOOLEANS)
+def test_booleans_are_few(tree, members, booleans):
+    tree.write("tests/a.h", f"{LICENCE}struct s {{\n{members}\n}};\n")
+    code, output = tree.check("check-style")
+    assert code == (1 if booleans else 0), output
+    assert not booleans or f"tests/a.h: s has {booleans} booleans, at most 4" in output
+    tree.write_exceptions("", "'tests/a.h': 's'")
+    code, output = tree.check("check-style")
+    assert code == (0 if booleans else 1), output
+    assert booleans or "s of tests/a.h has no more than 4 booleans" in output
+
+
+def test_exceptions_of_a_file_that_is_gone_are_found(tree):
+    tree.write_exceptions("'gone.c': 'f g'")
+    code, output = tree.check("check-style")
+    assert code == 1 and output.count("of gone.c has no more than 5 parameters") == 2
 
 
 @pytest.mark.parametrize("comment, words", [
