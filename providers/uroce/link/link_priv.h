@@ -149,7 +149,7 @@ struct link_addr {
 	struct link_peer_table peers; /* shared peers only */
 	/*
 	 * Shared memory (shm.h): the region that others write to, and channels to other processes,
-	 * by slot
+	 * by slot; all slots of one process have the same channel
 	 */
 	_Atomic(struct link_region *) region;
 	struct link_channel *channel[LINK_SLOTS];

@@ -312,6 +312,11 @@ static void obey(const struct child_order *order)
 {
 	struct child_report done = { .event = CHILD_DONE };
 
+	if (order->what == CHILD_ADD_SLOT) {
+		done.error = link_add_slot(self.link, &done.slot);
+		report(&done);
+		return;
+	}
 	if (order->what == CHILD_SEND) {
 		send_and_report(order);
 		return;
@@ -470,6 +475,18 @@ void child_share(struct link_child *child, struct link *own, bool on)
 	child_order(child, &order);
 	assert_true(child_report(child, own, CHILD_TIMEOUT_MS, &report));
 	assert_int_equal(report.event, CHILD_DONE);
+}
+
+unsigned int child_add_slot(struct link_child *child, struct link *own)
+{
+	struct child_order order = { .what = CHILD_ADD_SLOT };
+	struct child_report report;
+
+	child_order(child, &order);
+	assert_true(child_report(child, own, CHILD_TIMEOUT_MS, &report));
+	assert_int_equal(report.event, CHILD_DONE);
+	assert_int_equal(report.error, 0);
+	return report.slot;
 }
 
 bool child_report(struct link_child *child, struct link *own, int timeout_ms,

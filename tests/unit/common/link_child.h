@@ -38,7 +38,7 @@ enum child_event {
 
 /* To the child, about the address that it opened last. */
 struct child_order {
-	enum { CHILD_SHARE, CHILD_SEND } what;
+	enum { CHILD_SHARE, CHILD_SEND, CHILD_ADD_SLOT } what;
 	bool on; /* CHILD_SHARE: link_set_shared_memory() */
 	/* CHILD_SEND: bursts of so many bytes with the tags from tag on, by a peer that stays open.
 	 */
@@ -85,6 +85,8 @@ void child_open_good(struct link_child *child, const uint8_t gid[16], struct lin
 void child_order(struct link_child *child, const struct child_order *order);
 /* Let the child share memory, or not. */
 void child_share(struct link_child *child, struct link *own, bool on);
+/* Makes the child get a further slot.  Returns it. */
+unsigned int child_add_slot(struct link_child *child, struct link *own);
 /* The next report within some milliseconds: false when there is none. */
 bool child_report(struct link_child *child, struct link *own, int timeout_ms,
 		  struct child_report *report);

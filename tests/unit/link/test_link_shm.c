@@ -319,6 +319,23 @@ static void test_many_peers(void **state)
 		link_peer_close(peers[i]);
 }
 
+/* Two slots of one process have one ring, and so one writer. */
+static void test_two_slots_of_one_process(void **state)
+{
+	struct link_fixture *fixture = *state;
+	struct link_peer *peers[2] = { shm_open_memory(fixture) };
+	uint32_t slot = child_add_slot(&fixture->child, fixture->link);
+
+	peers[1] = shm_open_own(fixture, slot << LINK_SLOT_SHIFT | 99);
+	assert_int_equal(link_peer_transport(peers[1]), LINK_SHARED_MEMORY);
+	for (uint32_t tag = 0; tag < 10; tag++)
+		assert_int_equal(shm_send(fixture, peers[tag % 2], tag, 100), 0);
+	for (uint32_t tag = 0; tag < 10; tag++)
+		shm_expect(fixture, tag, true);
+	link_peer_close(peers[0]);
+	link_peer_close(peers[1]);
+}
+
 /* The first to connect is not kept from it: what is sent waits until the peer has the address. */
 static void test_address_opens_later(void **state)
 {
@@ -349,6 +366,7 @@ int main(void)
 		WITH_TWO(test_socket_is_heard),
 		WITH_TWO(test_full_ring),
 		WITH_TWO(test_many_peers),
+		WITH_TWO(test_two_slots_of_one_process),
 		WITH_TWO(test_address_opens_later),
 		cmocka_unit_test_setup(test_peer_of_no_slot, enter_new_netns),
 	};

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "memfd.h"
@@ -62,8 +63,11 @@ static void free_channel(struct link_channel *channel)
 	free(channel);
 }
 
-/* Returns a new channel through the region fd, which the channel then owns, or NULL. */
-static struct link_channel *new_channel(struct link *link, unsigned int slot, int fd)
+/*
+ * Returns a new channel through the region fd, which the channel then owns, or NULL.  There is no
+ * reference to it yet.
+ */
+static struct link_channel *new_channel(struct link *link, int fd)
 {
 	struct link_channel *channel = calloc(1, sizeof(*channel));
 
@@ -71,9 +75,7 @@ static struct link_channel *new_channel(struct link *link, unsigned int slot, in
 		return NULL;
 	channel->fd = -1;
 	channel->conn_fd = -1;
-	channel->refs = 1;
 	channel->link = link;
-	channel->slot = slot;
 	pthread_mutex_init(&channel->lock, NULL);
 	channel->region = memfd_map(fd, UROCE_ABI_REGION_HEAD_BYTES, 0);
 	channel->ring_memory =
@@ -125,8 +127,28 @@ static int receive_region(const struct link_addr *addr, int conn_fd)
 }
 
 /*
- * Requests a channel from the process of the slot.  Returns NULL on failure.  Caller holds
- * open_lock.
+ * Returns the channel of addr through the region, or NULL.  All slots of the region's owner share
+ * it, because a ring has one writer.  Caller holds open_lock.
+ */
+static struct link_channel *find_channel(struct link_addr *addr, int region)
+{
+	struct stat wanted, stat;
+
+	if (fstat(region, &wanted))
+		return NULL;
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
+		struct link_channel *channel = addr->channel[slot];
+
+		if (channel && !fstat(channel->fd, &stat) && stat.st_dev == wanted.st_dev &&
+		    stat.st_ino == wanted.st_ino && reader_is_alive(channel))
+			return channel;
+	}
+	return NULL;
+}
+
+/*
+ * Requests a channel from the process of the slot.  Returns a new one, the one that another slot of
+ * that process has, or NULL on failure.  Caller holds open_lock.
  */
 static struct link_channel *request_channel(struct link_addr *addr, unsigned int slot)
 {
@@ -137,13 +159,15 @@ static struct link_channel *request_channel(struct link_addr *addr, unsigned int
 		.slot = link->slot,
 	};
 	int conn_fd = link_broker_introduce(link, slot, UROCE_BROKER_SHARED_MEMORY), region = -1;
-	struct link_channel *channel = NULL;
+	struct link_channel *shared = NULL, *channel = NULL;
 
 	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
 	if (conn_fd >= 0 && !link_send_with_fds(conn_fd, &request, sizeof(request), NULL, 0))
 		region = receive_region(addr, conn_fd);
 	if (region >= 0)
-		channel = new_channel(link, slot, region);
+		shared = find_channel(addr, region);
+	if (region >= 0 && !shared)
+		channel = new_channel(link, region);
 	if (channel) {
 		channel->conn_fd = conn_fd;
 		return channel;
@@ -151,19 +175,21 @@ static struct link_channel *request_channel(struct link_addr *addr, unsigned int
 	link_close_fd(&region);
 	if (conn_fd >= 0)
 		link_close_fd(&conn_fd);
-	addr->next_request_ms[slot] = link_now_ms() + REQUEST_PAUSE_MS;
-	return NULL;
+	if (!shared)
+		addr->next_request_ms[slot] = link_now_ms() + REQUEST_PAUSE_MS;
+	return shared;
 }
 
 /*
  * Replaces the channel of the slot; what is still sent by the old one is lost.  Caller holds
  * link->lock.
  */
-static void install_channel(struct link_addr *addr, struct link_channel *channel)
+static void install_channel(struct link_addr *addr, unsigned int slot, struct link_channel *channel)
 {
-	struct link_channel *old = addr->channel[channel->slot];
+	struct link_channel *old = addr->channel[slot];
 
-	addr->channel[channel->slot] = channel;
+	channel->refs++;
+	addr->channel[slot] = channel;
 	if (old) {
 		link_close_fd(&old->fd);
 		link_close_fd(&old->conn_fd);
@@ -184,7 +210,7 @@ struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot
 								    : request_channel(addr, slot);
 		link_mutex_lock(link, &link->lock);
 		if (fresh)
-			install_channel(addr, fresh);
+			install_channel(addr, slot, fresh);
 		link_mutex_unlock(link, &link->lock);
 		channel = fresh;
 	}

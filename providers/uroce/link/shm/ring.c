@@ -217,7 +217,8 @@ void link_ring_set_broken(struct link_ring_reader *ring)
 
 bool link_ring_is_broken(const struct link_ring_writer *ring)
 {
-	return !positions_fit(ring->written, load_position(&ring->shared->read));
+	return ring->written != load_position(&ring->shared->written) ||
+	       !positions_fit(ring->written, load_position(&ring->shared->read));
 }
 
 void link_ring_reset(struct link_ring_reader *ring)

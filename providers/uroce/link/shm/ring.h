@@ -68,7 +68,8 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 bool link_ring_has_frame(const struct link_ring_reader *ring);
 /*
  * Marks the ring as broken for the writer, which notices when it needs room, or calls
- * link_ring_is_broken().
+ * link_ring_is_broken(), which also returns true if the reader has renewed the ring for another
+ * writer.  The writer must not call it during a write.
  */
 void link_ring_set_broken(struct link_ring_reader *ring);
 bool link_ring_is_broken(const struct link_ring_writer *ring);

@@ -47,7 +47,6 @@ struct link_channel {
 	int conn_fd; /* connection to the reader, for doorbells; -1: not needed any more */
 	bool broken; /* under lock; the ring is broken: frames are lost */
 	struct link *link;
-	unsigned int slot;
 	struct uroce_abi_region *region;
 	void *ring_memory;
 	pthread_mutex_t lock; /* serialises writers */
