@@ -367,12 +367,14 @@ void link_check_broker(struct link *link)
 	set_timer(broker, RECHECK_MS);
 }
 
-/* No broker can be reached or started: schedules the next attempt, with increasing pauses. */
+/* No broker can be reached or started in time: schedules the next attempt, with longer pauses. */
 static void schedule_retry(struct link_broker *broker)
 {
 	unsigned int after_ms = atomic_load(&broker->retry_ms) * 2;
 
-	unwatch_connections(broker);
+	/* An ended connection is readable until the next one replaces it. */
+	if (broker_has_ended(broker))
+		unwatch_connections(broker);
 	if (after_ms == 0)
 		after_ms = RETRY_MS;
 	if (after_ms > RETRY_MS_MAX)
