@@ -51,9 +51,6 @@ PARAMETERS = {
         "providers/uroce/verbs/abi/abi.c": "abi_probe",
         "providers/uroce/verbs/qp/qp.c": "uroce_ring_alloc",
         "tests/unit/gsi/gsi_child.c": "gsi_child_bind",
-        "tools/flow/endpoint.c": "endpoint_init",
-        "tools/flow/plot.c": "write_curve",
-        "tools/flow/run.c": "init_runner_options run_one_endpoint start_endpoint",
     },
     "random choices of a test": {
         "tests/sim/area.c": "area_expect_at",

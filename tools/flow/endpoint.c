@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "endpoint.h"
 
@@ -58,28 +57,25 @@ static uint32_t count_planned_receives(const struct scenario *sc, uint64_t seed,
 	return counted;
 }
 
-void endpoint_init(struct flow_endpoint *st, const struct scenario *sc, const struct scheme *scheme,
-		   uint64_t seed, uint32_t side, struct run_stats *stats)
+void endpoint_init(struct flow_endpoint *st, struct run_stats *stats)
 {
-	memset(st, 0, sizeof(*st));
-	st->sc = sc;
-	st->scheme = scheme;
-	st->seed = seed;
-	st->side = side;
+	const struct scenario *sc = st->sc;
+	uint32_t side = st->side;
+
 	st->link_count = sc->links;
 	st->shared = endpoint_has_srq(sc, side);
-	st->strict = !(scheme->flags & SCHEME_RNR_IS_PART) && !sc->unreliable;
+	st->strict = !(st->scheme->flags & SCHEME_RNR_IS_PART) && !sc->unreliable;
 	st->mine = &stats->side[side];
 	st->peer_stats = &stats->side[!side];
 	st->stats_shared = true;
 	for (uint32_t i = 0; i < sc->links; i++) {
 		struct flow_link *l = &st->link[i];
 		/* By negotiation each endpoint knows the depth of the peer's promise as well. */
-		uint32_t depth = endpoint_depth(sc, scheme, sc->shared ? 1 : side);
+		uint32_t depth = endpoint_depth(sc, st->scheme, sc->shared ? 1 : side);
 
-		scheme_begin(&l->s, scheme, depth);
+		scheme_begin(&l->s, st->scheme, depth);
 		l->to_send = sc->count[side];
-		l->to_consume = count_planned_receives(sc, seed, !side, i);
+		l->to_consume = count_planned_receives(sc, st->seed, !side, i);
 		if (sc->shape == SHAPE_REQUESTS)
 			l->to_consume = sc->count[0];
 		l->next = find_next(st, l, 0, true);

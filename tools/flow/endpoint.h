@@ -94,8 +94,8 @@ uint32_t endpoint_receives(const struct scenario *sc, const struct scheme *schem
 uint32_t endpoint_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
 bool endpoint_has_srq(const struct scenario *sc, uint32_t side);
 
-void endpoint_init(struct flow_endpoint *st, const struct scenario *sc, const struct scheme *scheme,
-		   uint64_t seed, uint32_t side, struct run_stats *stats);
+/* sc, scheme, seed and side have been set, everything else is 0. */
+void endpoint_init(struct flow_endpoint *st, struct run_stats *stats);
 /*
  * Called when the first endpoint_receives() receives have been posted to each connection, or to the
  * SRQ: counts them.

@@ -50,21 +50,33 @@ static int write_sweep(const char *folder, const struct run_result *results, uns
 	return fclose(out);
 }
 
-static void write_curve(FILE *out, const char *file, const char *title, const char *label,
-			unsigned int column, bool logarithmic)
+/* Plots of the data of write_sweep() */
+static const struct curve {
+	const char *file, *title, *label;
+	unsigned int column;
+	bool logarithmic;
+} curves[] = {
+	{ "goodput.png", "One way to a slow receiver: goodput", "MB/s", 2, false },
+	{ "p99.png", "One way to a slow receiver: latency, 99 %", "milliseconds", 3, true },
+	{ "control.png", "One way to a slow receiver: updates (rnr and credits have none)",
+	  "updates per message", 4, true },
+};
+
+static void write_curve(FILE *out, const struct curve *curve)
 {
 	const char *separator = "plot";
 	unsigned int block = 0;
 
-	fprintf(out, "set output '%s'\nset title '%s'\nset ylabel '%s'\n", file, title, label);
-	fprintf(out, "%s logscale y\n", logarithmic ? "set" : "unset");
+	fprintf(out, "set output '%s'\nset title '%s'\nset ylabel '%s'\n", curve->file,
+		curve->title, curve->label);
+	fprintf(out, "%s logscale y\n", curve->logarithmic ? "set" : "unset");
 	for (const struct scheme *const *s = schemes; *s; s++) {
 		if ((*s)->flags & SCHEME_CONTROL)
 			continue;
 		fprintf(out,
 			"%s 'depth.dat' index %u using 1:%u smooth unique with linespoints title "
 			"'%s'",
-			separator, block++, column, (*s)->name);
+			separator, block++, curve->column, (*s)->name);
 		separator = ",\\\n ";
 	}
 	fputc('\n', out);
@@ -115,12 +127,8 @@ static int write_script(const char *folder)
 	fputs("set logscale x 2\nset xrange [3.7:140]\nset xtics (4, 8, 16, 32, 128)\n"
 	      "set format y '%g'\nset xlabel 'receives promised'\n",
 	      out);
-	write_curve(out, "goodput.png", "One way to a slow receiver: goodput", "MB/s", 2, false);
-	write_curve(out, "p99.png", "One way to a slow receiver: latency, 99 %", "milliseconds", 3,
-		    true);
-	write_curve(out, "control.png",
-		    "One way to a slow receiver: updates (rnr and credits have none)",
-		    "updates per message", 4, true);
+	for (unsigned int i = 0; i < sizeof(curves) / sizeof(curves[0]); i++)
+		write_curve(out, &curves[i]);
 	fputs("unset logscale\nset xrange [*:*]\nset xtics auto\n"
 	      "set output 'scenarios.png'\nset title 'Updates per message'\n"
 	      "set style data histogram\nset style fill solid 0.8\nset xlabel ''\n"

@@ -16,36 +16,33 @@
 #define POLL_NS 1000000L
 #define EXIT_TIMEOUT_NS UINT64_C(5000000000) /* maximum time for an endpoint to exit */
 
-/* Sets the environment variables of the run, which only uroce devices read. */
-static void set_environment(const struct scheme *scheme, const struct scenario *sc, uint64_t seed,
-			    uint32_t side)
+void run_set_environment(const struct flow_run *run, uint32_t side)
 {
+	bool credits = run->scheme->flags & SCHEME_TRANSPORT_CREDITS;
 	char faults[80];
 
-	setenv("UROCE_CREDITS", scheme->flags & SCHEME_TRANSPORT_CREDITS ? "on" : "off", 1);
-	if (!sc->faults)
+	setenv("UROCE_CREDITS", credits ? "on" : "off", 1);
+	if (!run->sc->faults)
 		return;
-	snprintf(faults, sizeof(faults), "%s,seed=%llu", sc->faults,
-		 (unsigned long long)(seed * FLOW_SIDES + side + 1));
+	snprintf(faults, sizeof(faults), "%s,seed=%llu", run->sc->faults,
+		 (unsigned long long)(run->options->seed * FLOW_SIDES + side + 1));
 	setenv("UROCE_FAULT", faults, 1);
 }
 
-static void init_runner_options(struct runner_options *runner, const struct run_options *options,
-				const struct scheme *scheme, const struct scenario *sc,
+static void init_runner_options(struct runner_options *runner, const struct flow_run *run,
 				uint32_t side, struct oob_sock sock, struct run_stats *stats)
 {
 	memset(runner, 0, sizeof(*runner));
-	runner->device = options->device;
+	runner->device = run->options->device;
 	runner->side = side;
 	runner->sock = sock;
 	runner->stats = stats;
-	runner->plan.seed = options->seed;
-	snprintf(runner->plan.scheme, sizeof(runner->plan.scheme), "%s", scheme->name);
-	plan_from_scenario(&runner->plan, sc);
+	runner->plan.seed = run->options->seed;
+	snprintf(runner->plan.scheme, sizeof(runner->plan.scheme), "%s", run->scheme->name);
+	plan_from_scenario(&runner->plan, run->sc);
 }
 
-static pid_t start_endpoint(const struct run_options *options, const struct scheme *scheme,
-			    const struct scenario *sc, uint32_t side, int fd[FLOW_SIDES],
+static pid_t start_endpoint(const struct flow_run *run, uint32_t side, int fd[FLOW_SIDES],
 			    struct run_stats *stats)
 {
 	struct runner_options runner;
@@ -58,9 +55,8 @@ static pid_t start_endpoint(const struct run_options *options, const struct sche
 	if (getppid() != parent)
 		_exit(1);
 	close(fd[!side]);
-	set_environment(scheme, sc, options->seed, side);
-	init_runner_options(&runner, options, scheme, sc, side, (struct oob_sock){ .fd = fd[side] },
-			    stats);
+	run_set_environment(run, side);
+	init_runner_options(&runner, run, side, (struct oob_sock){ .fd = fd[side] }, stats);
 	_exit(runner_run(&runner, &verdict) ? 1 : 0);
 }
 
@@ -136,13 +132,12 @@ static enum flow_verdict await_verdict(const struct run_options *options,
 	return verdict;
 }
 
-int run_pair(const struct run_options *options, const struct scheme *scheme,
-	     const struct scenario *sc, struct run_result *result)
+int run_pair(const struct flow_run *run, struct run_result *result)
 {
 	struct run_stats *stats = mmap(NULL, sizeof(*stats), PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t begun = clock_ns();
-	int64_t before = counters_sysfs_rnr_naks(options);
+	int64_t before = counters_sysfs_rnr_naks(run->options);
 	pid_t pid[FLOW_SIDES], alive[FLOW_SIDES];
 	struct run_checker checker;
 	int fd[FLOW_SIDES];
@@ -150,18 +145,19 @@ int run_pair(const struct run_options *options, const struct scheme *scheme,
 	memset(result, 0, sizeof(*result));
 	if (stats == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
 		return -1;
-	result->scheme = scheme;
-	result->sc = *sc;
-	result->seed = options->seed;
+	result->scheme = run->scheme;
+	result->sc = *run->sc;
+	result->seed = run->options->seed;
 	fflush(NULL);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++)
-		alive[side] = pid[side] = start_endpoint(options, scheme, sc, side, fd, stats);
+		alive[side] = pid[side] = start_endpoint(run, side, fd, stats);
 	close(fd[0]);
 	close(fd[1]);
-	checker_init(&checker, stats, &result->sc, scheme, begun);
-	result->verdict = pid[0] < 0 || pid[1] < 0 ? VERDICT_ERROR
-						   : await_verdict(options, &checker, stats, alive);
-	result->rnr_naks = counters_rnr_naks(options, pid, before);
+	checker_init(&checker, stats, &result->sc, run->scheme, begun);
+	result->verdict = pid[0] < 0 || pid[1] < 0
+				  ? VERDICT_ERROR
+				  : await_verdict(run->options, &checker, stats, alive);
+	result->rnr_naks = counters_rnr_naks(run->options, pid, before);
 	stop_endpoints(stats, alive);
 	fill_result(result, &checker, stats);
 	result->wall = (double)(clock_ns() - begun) / 1e9;
@@ -183,19 +179,12 @@ static void count_naks(void *argument)
 	own->naks = counters_rnr_naks(own->options, pid, own->before);
 }
 
-void run_set_environment(const struct run_options *options, const struct scheme *scheme,
-			 const struct scenario *sc, uint32_t side)
-{
-	set_environment(scheme, sc, options->seed, side);
-}
-
-int run_one_endpoint(const struct run_options *options, struct oob_sock sock, uint32_t side,
-		     const struct scheme *scheme, const struct scenario *sc,
+int run_one_endpoint(const struct flow_run *run, struct oob_sock sock, uint32_t side,
 		     struct run_result *result)
 {
 	struct run_stats *stats = calloc(1, sizeof(*stats));
 	uint64_t begun = clock_ns();
-	struct own_counters own = { options, counters_sysfs_rnr_naks(options), -1 };
+	struct own_counters own = { run->options, counters_sysfs_rnr_naks(run->options), -1 };
 	struct runner_options runner;
 	struct run_checker checker;
 	int error;
@@ -203,14 +192,14 @@ int run_one_endpoint(const struct run_options *options, struct oob_sock sock, ui
 	memset(result, 0, sizeof(*result));
 	if (!stats)
 		return -1;
-	init_runner_options(&runner, options, scheme, sc, side, sock, stats);
+	init_runner_options(&runner, run, side, sock, stats);
 	runner.plan.two_hosts = 1;
 	runner.finished = count_naks;
 	runner.argument = &own;
 	error = runner_run(&runner, &result->verdict);
 	result->scheme = scheme_find(runner.plan.scheme);
 	if (!plan_scenario(&runner.plan, &result->sc))
-		result->sc = *sc;
+		result->sc = *run->sc;
 	result->seed = runner.plan.seed;
 	result->rnr_naks = own.naks;
 	checker_init(&checker, stats, &result->sc, result->scheme, begun);

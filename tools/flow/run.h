@@ -25,22 +25,25 @@ struct run_options {
 	const char *uroce_stat;
 };
 
+struct flow_run {
+	const struct run_options *options;
+	const struct scheme *scheme;
+	const struct scenario *sc;
+};
+
 /*
  * Runs both endpoints on this host.  Returns 0 with a verdict in *result, or -1 with errno if the
  * shared memory or the sockets cannot be created.
  */
-int run_pair(const struct run_options *options, const struct scheme *scheme,
-	     const struct scenario *sc, struct run_result *result);
+int run_pair(const struct flow_run *run, struct run_result *result);
 /*
  * run_one_endpoint() runs one endpoint: side 0 has connected, side 1 has accepted and receives the
  * plan.  Returns 0 or -1.  run_set_environment() sets the environment variables that uroce reads
  * when it opens a device; it must be called before the stream is opened, since an rsocket opens the
  * device as well.
  */
-void run_set_environment(const struct run_options *options, const struct scheme *scheme,
-			 const struct scenario *sc, uint32_t side);
-int run_one_endpoint(const struct run_options *options, struct oob_sock sock, uint32_t side,
-		     const struct scheme *scheme, const struct scenario *sc,
+void run_set_environment(const struct flow_run *run, uint32_t side);
+int run_one_endpoint(const struct flow_run *run, struct oob_sock sock, uint32_t side,
 		     struct run_result *result);
 
 bool run_is_as_predicted(const struct run_result *result);

@@ -262,11 +262,12 @@ static void print_result(const struct settings *s, const struct run_result *resu
 static void run_one(const struct settings *s, const struct scheme *scheme,
 		    const struct scenario *sc)
 {
+	const struct flow_run run = { &s->run, scheme, sc };
 	struct run_result *result = &results[result_count];
 
 	if (result_count == RESULTS)
 		return;
-	if (run_pair(&s->run, scheme, sc, result))
+	if (run_pair(&run, result))
 		fail("cannot start both ends: %s", strerror(errno));
 	result->predicted = find_negative_control(sc->name, scheme->name);
 	result_count++;
@@ -326,15 +327,16 @@ static void run_endpoint(const struct settings *s)
 	struct scenario sc =
 		apply_settings(s, scenario_find(s->scenario ? s->scenario : "one-way"));
 	const struct scheme *scheme = scheme_find(s->scheme ? s->scheme : "rds-lowwater");
+	const struct flow_run run = { &s->run, scheme, &sc };
 	struct run_result *result = &results[0];
 	struct oob_sock sock;
 
-	run_set_environment(&s->run, scheme, &sc, s->server);
+	run_set_environment(&run, s->server);
 	if (open_stream(s, &sock))
 		fail("%s: %s", s->server ? "accept" : s->host, strerror(errno));
 	if (s->server && !s->depth)
 		sc.depth = MAX_DEPTH;
-	if (run_one_endpoint(&s->run, sock, s->server, scheme, &sc, result) || !result->scheme)
+	if (run_one_endpoint(&run, sock, s->server, result) || !result->scheme)
 		fail("the run failed: %s", result->side[s->server].what);
 	oob_sock_close(sock);
 	result->predicted = find_negative_control(result->sc.name, result->scheme->name);

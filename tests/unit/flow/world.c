@@ -166,7 +166,11 @@ static void begin(struct world *w, const struct scenario *sc, const struct schem
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
 		struct flow_endpoint *st = &w->endpoint[side];
 
-		endpoint_init(st, sc, scheme, seed, side, &w->stats);
+		st->sc = sc;
+		st->scheme = scheme;
+		st->seed = seed;
+		st->side = side;
+		endpoint_init(st, &w->stats);
 		for (uint32_t link = 0; link < (st->shared ? 1 : sc->links); link++)
 			w->free_receives[side][link] = endpoint_receives(sc, scheme, side);
 		endpoint_receives_posted(st);

@@ -55,8 +55,11 @@ static int set_up(struct runner *runner)
 	if (device_create_objects(&runner->device, &runner->sc, runner->scheme, o->side) ||
 	    oob_connect(o->sock, &runner->device, rnr_retry))
 		return fail_with(runner, runner->device.error);
-	endpoint_init(runner->endpoint, &runner->sc, runner->scheme, o->plan.seed, o->side,
-		      o->stats);
+	runner->endpoint->sc = &runner->sc;
+	runner->endpoint->scheme = runner->scheme;
+	runner->endpoint->seed = o->plan.seed;
+	runner->endpoint->side = o->side;
+	endpoint_init(runner->endpoint, o->stats);
 	runner->endpoint->stats_shared = !o->plan.two_hosts;
 	if (post_receives(runner))
 		return fail_with(runner, runner->device.error);
