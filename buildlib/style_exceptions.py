@@ -42,7 +42,6 @@ PARAMETERS = {
         "tests/unit/ucm/caller.c": "join_id option_id",
     },
     "set-up, called once": {
-        "libibverbs/ah.c": "init_ah_attr",
         "providers/uroce/link/udp/peer.c": "link_peer_open link_peer_open_exclusive",
         "providers/uroce/progress/gsi/gsi_port.c": "gsi_port_bind",
         "providers/uroce/progress/path/qp_connect.c": "path_open path_open_peer",

@@ -79,9 +79,8 @@ static int init_from_ipv6(const struct ibv_grh *grh, union ibv_gid *local,
 	return 0;
 }
 
-static int init_ah_attr(const struct uroce_dropin_ops *provider, struct ibv_context *context,
-			uint8_t port, const struct ibv_wc *wc, const struct ibv_grh *grh,
-			struct ibv_ah_attr *attr)
+static int init_ah_attr(struct ibv_context *context, uint8_t port, const struct ibv_wc *wc,
+			const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	struct iphdr ipv4;
 	union ibv_gid local;
@@ -111,7 +110,7 @@ static int init_ah_attr(const struct uroce_dropin_ops *provider, struct ibv_cont
 		errno = error;
 		return -1;
 	}
-	index = dropin_find_gid(provider, context, port, &local);
+	index = dropin_find_gid(dropin_provider_of(context->device), context, port, &local);
 	if (index < 0)
 		return -1;
 	attr->grh.sgid_index = (uint8_t)index;
@@ -125,7 +124,7 @@ DROPIN_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port,
 	__typeof__(&ibv_init_ah_from_wc) real;
 
 	if (provider)
-		return init_ah_attr(provider, context, port, wc, grh, attr);
+		return init_ah_attr(context, port, wc, grh, attr);
 	real = DROPIN_REAL(ibv_init_ah_from_wc, "IBVERBS_1.1");
 	return real ? real(context, port, wc, grh, attr) : -1;
 }
@@ -142,7 +141,7 @@ DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv
 		real = DROPIN_REAL(ibv_create_ah_from_wc, "IBVERBS_1.1");
 		return real ? real(pd, wc, grh, port) : NULL;
 	}
-	if (init_ah_attr(provider, pd->context, port, wc, grh, &attr))
+	if (init_ah_attr(pd->context, port, wc, grh, &attr))
 		return NULL;
 	create = DROPIN_REAL(ibv_create_ah, "IBVERBS_1.1");
 	return create ? create(pd, &attr) : NULL;
