@@ -46,7 +46,6 @@ PARAMETERS = {
         "providers/uroce/progress/gsi/gsi_port.c": "gsi_port_bind",
         "providers/uroce/progress/path/qp_connect.c": "path_open path_open_peer",
         "providers/uroce/progress/path/ud_path.c": "open_addresses",
-        "providers/uroce/tools/report.c": "table_counters",
         "providers/uroce/verbs/abi/abi.c": "abi_probe",
         "providers/uroce/verbs/qp/qp.c": "uroce_ring_alloc",
         "tests/unit/gsi/gsi_child.c": "gsi_child_bind",

@@ -36,17 +36,23 @@ static void table_devices(FILE *out, const struct snapshot *snapshot)
 	}
 }
 
-static void table_counters(FILE *out, const char *title, const char *names, const uint64_t *values,
-			   uint32_t count, bool all)
+struct counters {
+	const char *names;
+	const uint64_t *values;
+	uint32_t count;
+};
+
+static void table_counters(FILE *out, const char *title, const struct counters *counters, bool all)
 {
 	uint32_t column = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (!all && values[i] == 0)
+	for (uint32_t i = 0; i < counters->count; i++) {
+		if (!all && counters->values[i] == 0)
 			continue;
 		fprintf(out, "%s%s %.32s=%llu", column == 0 ? title : "",
 			column > 0 && column % 6 == 0 ? "\n             " : "",
-			names + (size_t)i * UROCE_ABI_NAME_BYTES, (unsigned long long)values[i]);
+			counters->names + (size_t)i * UROCE_ABI_NAME_BYTES,
+			(unsigned long long)counters->values[i]);
 		column++;
 	}
 	if (column > 0)
@@ -79,14 +85,15 @@ static void table_workers(FILE *out, const struct snapshot *snapshot, bool all)
 	for (; record; record = snapshot_next(snapshot, UROCE_ABI_RECORD_WORKER, record)) {
 		const struct uroce_abi_stat_worker *worker =
 			(const struct uroce_abi_stat_worker *)record;
-		uint32_t count;
-		const uint64_t *values = snapshot_worker_counters(snapshot, worker, &count);
+		struct counters counters = { .names = snapshot->port_names };
+
+		counters.values = snapshot_worker_counters(snapshot, worker, &counters.count);
 
 		fprintf(out, "  worker %u  slot %u  queue pairs 0x%06x to 0x%06x: %u\n",
 			worker->number, worker->slot, worker->slot << LINK_SLOT_SHIFT,
 			worker->slot << LINK_SLOT_SHIFT | LINK_INDEX_MASK,
 			count_qps(snapshot, worker));
-		table_counters(out, "     counters", snapshot->port_names, values, count, all);
+		table_counters(out, "     counters", &counters, all);
 	}
 }
 
@@ -104,9 +111,9 @@ static void table_qp(FILE *out, const struct snapshot *snapshot, const struct ur
 		     bool all)
 {
 	char address[INET6_ADDRSTRLEN], credits[16];
-	uint32_t count;
-	const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
+	struct counters counters = { .names = snapshot->qp_names };
 
+	counters.values = snapshot_qp_counters(snapshot, qp, &counters.count);
 	format_peer_credits(qp, credits);
 	fprintf(out, "  QP 0x%06x  %.16s %.16s  %.64s -> QP 0x%06x at %s  mtu %u%s\n", qp->qpn,
 		qp->type, qp->state, qp->device, qp->dest_qpn, address_text(qp->dgid, address),
@@ -122,7 +129,7 @@ static void table_qp(FILE *out, const struct snapshot *snapshot, const struct ur
 		"retries left %u (RNR %u)  %.16s\n",
 		qp->sq_used, qp->rq_used, qp->in_flight, qp->cwnd, qp->outstanding_reads,
 		qp->retries_left, qp->rnr_retries_left, qp->waiting);
-	table_counters(out, "     counters", snapshot->qp_names, counters, count, all);
+	table_counters(out, "     counters", &counters, all);
 }
 
 static const struct uroce_abi_stat_qp *find_qp(const struct snapshot *snapshot, uint32_t qpn)
@@ -217,13 +224,14 @@ static void table_connections(FILE *out, const struct snapshot *snapshot)
 
 void report_table(FILE *out, const struct snapshot *snapshot, bool all)
 {
+	const struct counters counters = { snapshot->port_names, snapshot->port_values,
+					   snapshot->port_count };
 	const struct uroce_abi_record *record = NULL;
 
 	fprintf(out, "process %u  %.32s  slot %u  uroce %.32s\n", snapshot->process->pid,
 		snapshot->process->command, snapshot->process->slot, snapshot->process->version);
 	table_devices(out, snapshot);
-	table_counters(out, "  counters", snapshot->port_names, snapshot->port_values,
-		       snapshot->port_count, all);
+	table_counters(out, "  counters", &counters, all);
 	table_workers(out, snapshot, all);
 	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record)))
 		table_qp(out, snapshot, (const struct uroce_abi_stat_qp *)record, all);
