@@ -32,7 +32,6 @@ PARAMETERS = {
     },
     "fields of one message": {
         "providers/uroce/cm/msg/mad_build.c": "cm_build_rej_of_reply",
-        "providers/uroce/progress/rx/grh.c": "put_ipv4",
         "providers/uroce/verbs/mr/mw.c": "uroce_mw_init_wqe",
         "tests/conformance/dut/dut_script.c": "dut_expect_ack dut_give_atomic dut_give_response",
         "tests/integ/support/verbs_fixture.h": "fixture_post_datagram",

@@ -28,15 +28,20 @@ static uint16_t ipv4_checksum(const uint8_t header[IPV4_BYTES])
 	return (uint16_t)~sum;
 }
 
+static uint8_t hop_limit_of(const struct link_batch *batch)
+{
+	return batch->hop_limit ? batch->hop_limit : DEFAULT_HOP_LIMIT;
+}
+
 static void put_ipv4(uint8_t *header, const struct wire_path *path, uint16_t ip_id, size_t length,
-		     uint8_t traffic_class, uint8_t hop_limit)
+		     const struct link_batch *batch)
 {
 	header[0] = IPV4_VERSION_AND_LENGTH;
-	header[1] = traffic_class;
+	header[1] = batch->traffic_class;
 	wire_put_be16(header + 2, (uint16_t)(IPV4_BYTES + UDP_BYTES + length));
 	wire_put_be16(header + 4, ip_id);
 	wire_put_be16(header + 6, IPV4_DONT_FRAGMENT);
-	header[8] = hop_limit;
+	header[8] = hop_limit_of(batch);
 	header[9] = IPPROTO_UDP;
 	wire_put_be16(header + 10, 0);
 	memcpy(header + 12, path->src + 12, 4);
@@ -45,13 +50,13 @@ static void put_ipv4(uint8_t *header, const struct wire_path *path, uint16_t ip_
 }
 
 static void put_ipv6(uint8_t *header, const struct wire_path *path, size_t length,
-		     uint8_t traffic_class, uint8_t hop_limit)
+		     const struct link_batch *batch)
 {
 	/* The flow label is not known; 0 is allowed for any sender. */
-	wire_put_be32(header, (uint32_t)IPV6_VERSION << 28 | (uint32_t)traffic_class << 20);
+	wire_put_be32(header, (uint32_t)IPV6_VERSION << 28 | (uint32_t)batch->traffic_class << 20);
 	wire_put_be16(header + 4, (uint16_t)(UDP_BYTES + length));
 	header[6] = IPPROTO_UDP;
-	header[7] = hop_limit;
+	header[7] = hop_limit_of(batch);
 	memcpy(header + 8, path->src, 16);
 	memcpy(header + 24, path->dst, 16);
 }
@@ -59,13 +64,10 @@ static void put_ipv6(uint8_t *header, const struct wire_path *path, size_t lengt
 void grh_build(uint8_t header[ENG_GRH_BYTES], const struct wire_path *path, uint16_t ip_id,
 	       size_t length, const struct link_batch *batch)
 {
-	uint8_t hop_limit = batch->hop_limit ? batch->hop_limit : DEFAULT_HOP_LIMIT;
-
 	if (path->ipv6) {
-		put_ipv6(header, path, length, batch->traffic_class, hop_limit);
+		put_ipv6(header, path, length, batch);
 		return;
 	}
 	memset(header, 0, ENG_GRH_BYTES - IPV4_BYTES);
-	put_ipv4(header + ENG_GRH_BYTES - IPV4_BYTES, path, ip_id, length, batch->traffic_class,
-		 hop_limit);
+	put_ipv4(header + ENG_GRH_BYTES - IPV4_BYTES, path, ip_id, length, batch);
 }
