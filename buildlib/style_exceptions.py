@@ -11,7 +11,6 @@ PARAMETERS = {
         "providers/uroce/engine/recovery/ack_req.c": "ack_req_is_set",
         "providers/uroce/engine/tx/pkt_hdr.c": "message_request put_bth",
         "providers/uroce/link/shm/channel.c": "link_channel_send",
-        "providers/uroce/progress/fault/fault_inject.c": "send_bytes",
         "providers/uroce/progress/rx/demux.c": "icrc_is_ok",
         "providers/uroce/progress/tx/capture_hook.c": "tx_send_captured",
         "providers/uroce/progress/tx/capture_hook.h": "tx_send",

@@ -116,12 +116,13 @@ static void count_fault(struct fault_injector *injector, enum progress_counter c
 		injector->sink.count(injector->sink.arg, counter);
 }
 
+/* segment is 0 for a single packet. */
 static void send_bytes(struct fault_injector *injector, const struct fault_path *path,
-		       const uint8_t *bytes, uint32_t length, uint32_t packets, uint32_t segment)
+		       const uint8_t *bytes, uint32_t length, uint32_t segment)
 {
 	struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 
-	injector->sink.send(injector->sink.arg, path, &piece, 1, packets > 1 ? segment : 0);
+	injector->sink.send(injector->sink.arg, path, &piece, 1, segment);
 }
 
 static uint32_t packet_start(const struct eng_burst *burst, uint32_t index)
@@ -236,6 +237,7 @@ static void send_or_delay(struct fault_injector *injector, const struct range *r
 {
 	const struct eng_burst *burst = range->burst;
 	uint32_t packets = range->end - range->from;
+	uint32_t segment = packets > 1 ? burst->segment : 0;
 	unsigned int pieces = 0;
 
 	if (packets == 0)
@@ -254,12 +256,11 @@ static void send_or_delay(struct fault_injector *injector, const struct range *r
 		pieces = gather_pieces(burst, 0, range_bytes(range), injector->iov, NULL);
 	if (pieces > 0) {
 		injector->sink.send(injector->sink.arg, &range->path, injector->iov, pieces,
-				    packets > 1 ? burst->segment : 0);
+				    segment);
 		return;
 	}
 	copy_range(range, injector->bytes);
-	send_bytes(injector, &range->path, injector->bytes, range_bytes(range), packets,
-		   burst->segment);
+	send_bytes(injector, &range->path, injector->bytes, range_bytes(range), segment);
 }
 
 /* Sends stored packets from either queue. */
@@ -268,8 +269,8 @@ static void send_stored(struct fault_injector *injector, struct queue *queue,
 {
 	const struct stored_packets *packet = *from;
 
-	send_bytes(injector, &packet->path, packet->bytes, packet->length, packet->packets,
-		   packet->segment);
+	send_bytes(injector, &packet->path, packet->bytes, packet->length,
+		   packet->packets > 1 ? packet->segment : 0);
 	discard_packets(injector, queue, from);
 }
 
