@@ -40,9 +40,8 @@ PARAMETERS = {
         "tests/unit/ucm/caller.c": "join_id option_id",
     },
     "set-up, called once": {
-        "providers/uroce/link/udp/peer.c": "link_peer_open link_peer_open_exclusive",
         "providers/uroce/progress/gsi/gsi_port.c": "gsi_port_bind",
-        "providers/uroce/progress/path/qp_connect.c": "path_open path_open_peer",
+        "providers/uroce/progress/path/qp_connect.c": "path_open",
         "providers/uroce/progress/path/ud_path.c": "open_addresses",
         "providers/uroce/verbs/abi/abi.c": "abi_probe",
         "providers/uroce/verbs/qp/qp.c": "uroce_ring_alloc",

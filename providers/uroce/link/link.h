@@ -113,18 +113,22 @@ uint32_t link_addr_scope(const struct link_addr *addr);
  */
 uint32_t link_addr_receive_buffer(const struct link_addr *addr);
 
+/* Destination of a peer.  A hop_limit below 64 is raised to 64: InfiniBand programs set 1. */
+struct link_dst {
+	const uint8_t *gid; /* 16 bytes */
+	uint32_t scope_id;  /* interface index, if gid is a link-local or multicast address */
+	uint8_t traffic_class, hop_limit;
+};
 /*
  * Control.  Opens a peer, which sends from addr and source port *src_port to port 4791 of dst.
  * *src_port is in host order; if that port is not available, the next free one is used and stored.
  * Peers are shared and counted: the same addr, dst, port, traffic class and hop limit give the same
  * object, and peers with the same source port and classes share a socket.  After
- * LINK_MAX_SOURCE_PORTS sockets of an address, peers share ports.  A hop_limit below 64 is raised
- * to 64, since programs that know only InfiniBand set 1.  -EAFNOSUPPORT if the IP versions of dst
- * and addr differ.
+ * LINK_MAX_SOURCE_PORTS sockets of an address, peers share ports.  -EAFNOSUPPORT if the IP versions
+ * of dst and addr differ.
  */
 #define LINK_MAX_SOURCE_PORTS 128
-int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
+int link_peer_open(struct link_addr *addr, const struct link_dst *dst, uint16_t *src_port,
 		   struct link_peer **peer);
 /*
  * Control.  As link_peer_open(), for a peer with a single user, which sends under its own lock and
@@ -135,8 +139,7 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
  * link_peer_open().
  */
 #define LINK_MAX_CONNECTED 32
-int link_peer_open_exclusive(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-			     uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
+int link_peer_open_exclusive(struct link_addr *addr, const struct link_dst *dst, uint32_t dst_qpn,
 			     uint16_t *src_port, struct link_peer **peer);
 void link_peer_close(struct link_peer *peer);
 /* How a peer is reached; fixed when it is opened */

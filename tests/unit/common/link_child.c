@@ -191,7 +191,7 @@ void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, ui
 	uint16_t port = 0xc000;
 
 	put_datagram(bytes, sizeof(bytes), qpn, tag);
-	assert_int_equal(link_peer_open(addr, dst, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_peer_open(addr, &(struct link_dst){ .gid = dst }, &port, &peer), 0);
 	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
 	link_peer_close(peer);
 }
@@ -289,8 +289,8 @@ static int get_peer(const struct child_order *order)
 
 	if (self.peer)
 		return 0;
-	return link_peer_open_exclusive(addr, link_addr_gid(addr), 0, 0, 64, order->qpn, &port,
-					&self.peer);
+	return link_peer_open_exclusive(addr, &(struct link_dst){ .gid = link_addr_gid(addr) },
+					order->qpn, &port, &self.peer);
 }
 
 static void send_and_report(const struct child_order *order)

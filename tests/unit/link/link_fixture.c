@@ -85,9 +85,11 @@ struct link_peer *shm_open_own(struct link_fixture *fixture, uint32_t qpn)
 	struct link_peer *peer;
 	uint16_t port = SHM_PORT;
 
-	assert_int_equal(link_peer_open_exclusive(fixture->addr, link_addr_gid(fixture->addr), 0, 0,
-						  64, qpn, &port, &peer),
-			 0);
+	assert_int_equal(
+		link_peer_open_exclusive(fixture->addr,
+					 &(struct link_dst){ .gid = link_addr_gid(fixture->addr) },
+					 qpn, &port, &peer),
+		0);
 	assert_int_equal(port, SHM_PORT);
 	return peer;
 }

@@ -74,7 +74,7 @@ static void check_exchange(struct link *link, struct link_addr *addr, const uint
 
 	put_datagram(bytes, sizeof(bytes), link_slot(link) << LINK_SLOT_SHIFT | 5, 77);
 	assert_int_equal(link_receive(addr, &batch), -EAGAIN);
-	assert_int_equal(link_peer_open(addr, gid, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_peer_open(addr, &(struct link_dst){ .gid = gid }, &port, &peer), 0);
 	assert_int_equal(port, 0xd123);
 	assert_int_equal(link_send(peer, pieces, 2, 0), 0);
 	assert_int_equal(receive_wait(addr, &batch, 1000), 0);
@@ -120,7 +120,9 @@ static void test_burst_arrives_merged(void **state)
 
 	/* Linux from 4.18 on cuts so many. */
 	assert_uint_in_range(link_max_segments(fixture->link), 64, LINK_MAX_SEGMENTS);
-	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+		0);
 	for (i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
 		unsigned int total = bursts[i].segment * (bursts[i].count - 1) + bursts[i].last;
 		struct iovec piece = { bytes, total };
@@ -150,7 +152,9 @@ static void test_short_datagram_is_passed_on(void **state)
 	struct link_peer *peer;
 	unsigned int length;
 
-	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+		0);
 	for (length = 0; length <= sizeof(bytes); length++) {
 		struct iovec piece = { bytes, length };
 
@@ -176,7 +180,9 @@ static void test_overflow_is_counted(void **state)
 	unsigned int i;
 
 	put_datagram(bytes, 4096, (link_slot(fixture->link) << LINK_SLOT_SHIFT | 100), 0);
-	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+		0);
 	for (i = 0; i < 400; i++)
 		link_send(peer, &piece, 1, 4096);
 	link_counters(fixture->link, &counters);
@@ -198,7 +204,9 @@ static void test_abandon(void **state)
 	struct link_addr *other;
 	pid_t child;
 
-	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+		0);
 	link_fork_wait_openers(fixture->link);
 	link_fork_prepare(fixture->link);
 	child = fork();

@@ -58,9 +58,12 @@ static struct link_peer *open_peer(struct link_addr *addr, uint8_t traffic_class
 {
 	struct link_peer *peer;
 
-	assert_int_equal(
-		link_peer_open(addr, link_addr_gid(addr), 0, traffic_class, hop_limit, port, &peer),
-		0);
+	assert_int_equal(link_peer_open(addr,
+					&(struct link_dst){ .gid = link_addr_gid(addr),
+							    .traffic_class = traffic_class,
+							    .hop_limit = hop_limit },
+					port, &peer),
+			 0);
 	return peer;
 }
 
@@ -70,7 +73,9 @@ static struct link_peer *open_own(struct link_addr *addr, uint16_t *port)
 	struct link_peer *peer;
 
 	assert_return_code(
-		link_peer_open_exclusive(addr, link_addr_gid(addr), 0, 0, 64, 0, port, &peer), 0);
+		link_peer_open_exclusive(addr, &(struct link_dst){ .gid = link_addr_gid(addr) }, 0,
+					 port, &peer),
+		0);
 	return peer;
 }
 
@@ -90,10 +95,12 @@ static void test_peers_are_shared(void **state)
 	assert_int_equal(port, 0xc100);
 	assert_int_equal(other, 0xc200);
 	/* No way from an IPv4 to an IPv6 address, and none to nowhere. */
-	assert_int_equal(link_peer_open(fixture->addr, loopback6, 0, 0, 64, &port, &e),
-			 -EAFNOSUPPORT);
-	assert_int_equal(link_peer_open(fixture->addr6, loopback4, 0, 0, 64, &port, &e),
-			 -EAFNOSUPPORT);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback6 }, &port, &e),
+		-EAFNOSUPPORT);
+	assert_int_equal(
+		link_peer_open(fixture->addr6, &(struct link_dst){ .gid = loopback4 }, &port, &e),
+		-EAFNOSUPPORT);
 	link_peer_close(a);
 	send_to_qpn(fixture->addr, loopback4, 0, 0);
 	link_peer_close(b);
@@ -142,7 +149,8 @@ static void test_port_of_other_process(void **state)
 		link_abandon(fixture->link);
 		if (open_loopback(&link, &addr))
 			_exit(1);
-		if (link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer) || port != 0xc300)
+		if (link_peer_open(addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer) ||
+		    port != 0xc300)
 			_exit(2);
 		_exit(0);
 	}

@@ -132,7 +132,9 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	for (i = 0; i < 6; i++)
 		put_datagram(bytes + 1000 * i, 1000,
 			     (i % 2 ? b.slot : a.slot) << LINK_SLOT_SHIFT | i, i);
-	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+		0);
 	assert_int_equal(link_send(peer, &piece, 1, 1000), 0);
 	for (i = 0; i < 6; i++) {
 		struct link_child *child = i % 2 ? &b : &a;
@@ -285,7 +287,9 @@ static void test_network_namespaces_are_apart(void **state)
 
 	child_start_good(&outside, 0, loopback4, fixture->link);
 	/* Its socket stays in the old namespace. */
-	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+		0);
 	enter_new_netns(state);
 	if (!in_new_netns()) {
 		fprintf(stderr, "SKIPPED: no network namespaces here\n");

@@ -98,7 +98,9 @@ static void test_one_does_not_want_it(void **state)
 	link_peer_close(peer);
 
 	link_set_shared_memory(fixture->link, true);
-	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(
+		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+		0);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	assert_int_equal(shm_send(fixture, peer, 4, 40), 0);
 	shm_expect(fixture, 4, false);
@@ -124,7 +126,8 @@ static void test_peer_of_no_slot(void **state)
 	assert_int_equal(link_slot(other), 0);
 	assert_int_equal(open_loopback(&link, &addr), 0);
 	link_set_shared_memory(link, true);
-	assert_int_equal(link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_peer_open(addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+			 0);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	link_peer_close(peer);
 	close_loopback(link, addr);

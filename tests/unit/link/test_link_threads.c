@@ -67,7 +67,7 @@ static void open_and_close(const uint8_t gid[16], unsigned int round)
 
 	if (link_addr_open(shared, gid, 0, &addr, error))
 		fail_msg("%s", error);
-	assert_int_equal(link_peer_open(addr, gid, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_peer_open(addr, &(struct link_dst){ .gid = gid }, &port, &peer), 0);
 	link_counters(shared, &counters);
 	link_peer_close(peer);
 	link_addr_close(addr);
@@ -88,7 +88,8 @@ static void test_threads(void **state)
 	/* The child that will have the other address: opening it means asking, each time. */
 	child_start_good(&holder, 0, other4, NULL);
 	assert_int_equal(open_loopback(&shared, &addr), 0);
-	assert_int_equal(link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_peer_open(addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
+			 0);
 	pthread_create(&server, NULL, serve_control, NULL);
 	pthread_create(&sender, NULL, send_always, peer);
 	for (i = 0; i < ROUNDS; i++) {

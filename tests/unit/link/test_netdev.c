@@ -150,7 +150,10 @@ static void test_link_local_endpoint(void **state)
 	assert_int_equal(link_open(&link, error), 0);
 	assert_int_equal(link_addr_open(link, netdev.address[0], 0, &addr, error), -EINVAL);
 	assert_int_equal(link_addr_open(link, netdev.address[0], netdev.index, &addr, error), 0);
-	assert_int_equal(link_peer_open(addr, netdev.address[0], netdev.index, 0, 64, &port, &peer),
+	assert_int_equal(link_peer_open(addr,
+					&(struct link_dst){ .gid = netdev.address[0],
+							    .scope_id = netdev.index },
+					&port, &peer),
 			 0);
 	put_datagram(bytes, sizeof(bytes), (link_slot(link) << LINK_SLOT_SHIFT | 100), 1);
 	batch.buffer = malloc(batch.buffer_bytes);

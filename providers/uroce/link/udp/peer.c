@@ -403,9 +403,9 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	return 0;
 }
 
-/* *wanted has been set, except for what depends on dst and hop_limit. */
-static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t hop_limit,
-		     uint16_t *src_port, struct link_peer **result)
+/* *wanted has been set, except for what depends on dst. */
+static int open_peer(struct link_peer *wanted, const struct link_dst *dst, uint16_t *src_port,
+		     struct link_peer **result)
 {
 	struct link_addr *addr = wanted->addr;
 	struct link *link = addr->link;
@@ -413,16 +413,18 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
-	if (link_gid_is_ipv4(dst) != link_gid_is_ipv4(addr->endpoint.gid))
+	if (link_gid_is_ipv4(dst->gid) != link_gid_is_ipv4(addr->endpoint.gid))
 		return -EAFNOSUPPORT;
-	if (link_endpoint_is_unspecified(dst))
+	if (link_endpoint_is_unspecified(dst->gid))
 		return -EINVAL;
 	wanted->refs = 1;
-	wanted->hop_limit = hop_limit < HOP_LIMIT_MIN ? HOP_LIMIT_MIN : hop_limit;
-	memcpy(wanted->dst.gid, dst, sizeof(wanted->dst.gid));
+	wanted->traffic_class = dst->traffic_class;
+	wanted->hop_limit = dst->hop_limit < HOP_LIMIT_MIN ? HOP_LIMIT_MIN : dst->hop_limit;
+	wanted->dst.scope_id = dst->scope_id;
+	memcpy(wanted->dst.gid, dst->gid, sizeof(wanted->dst.gid));
 	wanted->dst_bytes =
 		link_endpoint_to_sockaddr(&wanted->dst, LINK_UDP_PORT, &wanted->dst_sockaddr);
-	if (link_gid_is_multicast(dst)) {
+	if (link_gid_is_multicast(dst->gid)) {
 		error = check_multicast_route(addr, wanted);
 		if (error)
 			return error;
@@ -441,34 +443,26 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 	return error;
 }
 
-int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
+int link_peer_open(struct link_addr *addr, const struct link_dst *dst, uint16_t *src_port,
 		   struct link_peer **result)
 {
-	struct link_peer wanted = {
-		.addr = addr,
-		.dst = { .scope_id = scope_id },
-		.traffic_class = traffic_class,
-	};
+	struct link_peer wanted = { .addr = addr };
 
-	return open_peer(&wanted, dst, hop_limit, src_port, result);
+	return open_peer(&wanted, dst, src_port, result);
 }
 
-int link_peer_open_exclusive(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-			     uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
+int link_peer_open_exclusive(struct link_addr *addr, const struct link_dst *dst, uint32_t dst_qpn,
 			     uint16_t *src_port, struct link_peer **result)
 {
 	struct link_peer wanted = {
 		.addr = addr,
-		.dst = { .scope_id = scope_id },
-		.traffic_class = traffic_class,
 		.exclusive = true,
 		.dst_slot = (uint16_t)(dst_qpn >> LINK_SLOT_SHIFT),
 	};
 
 	if (dst_qpn >> LINK_SLOT_SHIFT >= LINK_SLOTS)
 		return -EINVAL;
-	return open_peer(&wanted, dst, hop_limit, src_port, result);
+	return open_peer(&wanted, dst, src_port, result);
 }
 
 enum link_transport link_peer_transport(const struct link_peer *peer)

@@ -26,11 +26,15 @@ static bool peer_matches(const struct gsi_peer *peer, const struct gsi_address *
 static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address *address,
 		     const struct gsi_path *path)
 {
+	const struct link_dst dst = {
+		.gid = path->dgid,
+		.scope_id = path->scope_id,
+		.traffic_class = path->traffic_class,
+	};
 	int error;
 
 	close_peer(gsi, peer);
-	error = path_open_peer(address->addr, path->dgid, path->scope_id, path->traffic_class,
-			       MAD_QPN, &peer->path);
+	error = path_open_peer(address->addr, &dst, MAD_QPN, &peer->path);
 	if (error)
 		return error;
 	peer->address = address;

@@ -11,7 +11,6 @@
 #include "source_port.h"
 #include "progress/loop.h"
 
-#define DEFAULT_HOP_LIMIT 64
 /* Traffic class of CNPs, as adapters send them: DSCP 48, not ECN-capable. */
 #define CNP_CLASS (48 << 2)
 
@@ -128,17 +127,19 @@ int path_open(struct progress *progress, const struct progress_route *route, uin
 	      bool own, struct link_addr **addr, struct eng_path *path,
 	      char error[PROGRESS_ERROR_TEXT])
 {
-	uint8_t hop_limit = route->hop_limit ? route->hop_limit : DEFAULT_HOP_LIMIT;
-	uint32_t scope_id = progress_route_scope(route);
+	const struct link_dst dst = {
+		.gid = route->dgid,
+		.scope_id = progress_route_scope(route),
+		.traffic_class = route->traffic_class,
+		.hop_limit = route->hop_limit,
+	};
 	struct link_peer *peer;
 	int result = address_get(progress, route->sgid, route->scope_id, addr, error);
 
 	if (result)
 		return result;
-	result = own ? link_peer_open_exclusive(*addr, route->dgid, scope_id, route->traffic_class,
-						hop_limit, route->dest_qpn, &port, &peer)
-		     : link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
-				      &port, &peer);
+	result = own ? link_peer_open_exclusive(*addr, &dst, route->dest_qpn, &port, &peer)
+		     : link_peer_open(*addr, &dst, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot reach the peer: %s",
 			 strerror(-result));
@@ -149,16 +150,15 @@ int path_open(struct progress *progress, const struct progress_route *route, uin
 	return 0;
 }
 
-int path_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
-		   uint8_t traffic_class, uint32_t qpn, struct eng_path *path)
+int path_open_peer(struct link_addr *addr, const struct link_dst *dst, uint32_t qpn,
+		   struct eng_path *path)
 {
 	uint16_t port = source_port_datagram(qpn);
 	struct link_peer *peer;
-	int error = link_peer_open(addr, dgid, scope_id, traffic_class, DEFAULT_HOP_LIMIT, &port,
-				   &peer);
+	int error = link_peer_open(addr, dst, &port, &peer);
 
 	if (!error)
-		fill_path(path, link_addr_gid(addr), dgid, port, peer);
+		fill_path(path, link_addr_gid(addr), dst->gid, port, peer);
 	return error;
 }
 
@@ -178,6 +178,11 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 			 const struct eng_path *path, struct eng_path *cnp,
 			 char error[PROGRESS_ERROR_TEXT])
 {
+	const struct link_dst dst = {
+		.gid = route->dgid,
+		.scope_id = progress_route_scope(route),
+		.traffic_class = CNP_CLASS,
+	};
 	uint16_t port = path->wire.src_port;
 	struct link_peer *peer;
 	int result;
@@ -186,8 +191,7 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 	if (!(route->traffic_class & ECN_MASK) ||
 	    link_peer_transport(path->link) == LINK_SHARED_MEMORY)
 		return 0;
-	result = link_peer_open(addr, route->dgid, progress_route_scope(route), CNP_CLASS,
-				DEFAULT_HOP_LIMIT, &port, &peer);
+	result = link_peer_open(addr, &dst, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
 			 "cannot open the path for congestion notifications: %s",

@@ -19,11 +19,11 @@ int path_open(struct progress *progress, const struct progress_route *route, uin
 	      bool own, struct link_addr **addr, struct eng_path *path,
 	      char error[PROGRESS_ERROR_TEXT]);
 /*
- * Opens a path from a local address to dgid for datagrams of QP qpn, which many QPs may use.  May
+ * Opens a path from a local address to dst for datagrams of QP qpn, which many QPs may use.  May
  * be called with locks held.  Returns 0 or a negative errno.
  */
-int path_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
-		   uint8_t traffic_class, uint32_t qpn, struct eng_path *path);
+int path_open_peer(struct link_addr *addr, const struct link_dst *dst, uint32_t qpn,
+		   struct eng_path *path);
 /*
  * Closes peer and drops the reference to addr; either may be NULL.  Caller holds route_lock, unless
  * addr is NULL.
