@@ -41,8 +41,6 @@ PARAMETERS = {
     },
     "set-up, called once": {
         "providers/uroce/progress/gsi/gsi_port.c": "gsi_port_bind",
-        "providers/uroce/progress/path/qp_connect.c": "path_open",
-        "providers/uroce/progress/path/ud_path.c": "open_addresses",
         "providers/uroce/verbs/abi/abi.c": "abi_probe",
         "providers/uroce/verbs/qp/qp.c": "uroce_ring_alloc",
         "tests/unit/gsi/gsi_child.c": "gsi_child_bind",

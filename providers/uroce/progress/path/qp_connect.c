@@ -123,9 +123,8 @@ static void fill_path(struct eng_path *path, const uint8_t sgid[16], const uint8
 	wire_icrc_precompute(&path->wire);
 }
 
-int path_open(struct progress *progress, const struct progress_route *route, uint16_t port,
-	      bool own, struct link_addr **addr, struct eng_path *path,
-	      char error[PROGRESS_ERROR_TEXT])
+int path_open(struct progress *progress, const struct progress_route *route, bool own,
+	      struct progress_path *path, char error[PROGRESS_ERROR_TEXT])
 {
 	const struct link_dst dst = {
 		.gid = route->dgid,
@@ -133,20 +132,21 @@ int path_open(struct progress *progress, const struct progress_route *route, uin
 		.traffic_class = route->traffic_class,
 		.hop_limit = route->hop_limit,
 	};
+	uint16_t port = path->eng.wire.src_port;
 	struct link_peer *peer;
-	int result = address_get(progress, route->sgid, route->scope_id, addr, error);
+	int result = address_get(progress, route->sgid, route->scope_id, &path->addr, error);
 
 	if (result)
 		return result;
-	result = own ? link_peer_open_exclusive(*addr, &dst, route->dest_qpn, &port, &peer)
-		     : link_peer_open(*addr, &dst, &port, &peer);
+	result = own ? link_peer_open_exclusive(path->addr, &dst, route->dest_qpn, &port, &peer)
+		     : link_peer_open(path->addr, &dst, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot reach the peer: %s",
 			 strerror(-result));
-		address_put(progress, *addr);
+		address_put(progress, path->addr);
 		return result;
 	}
-	fill_path(path, route->sgid, route->dgid, port, peer);
+	fill_path(&path->eng, route->sgid, route->dgid, port, peer);
 	return 0;
 }
 
@@ -174,57 +174,57 @@ int explain_forked(char error[PROGRESS_ERROR_TEXT])
  * marks.  CNPs use a separate traffic class, as those of adapters do, so that they do not queue
  * behind data.
  */
-static int open_cnp_path(const struct progress_route *route, struct link_addr *addr,
-			 const struct eng_path *path, struct eng_path *cnp,
-			 char error[PROGRESS_ERROR_TEXT])
+static int open_cnp_path(const struct progress_route *route, const struct progress_path *path,
+			 struct eng_path *cnp, char error[PROGRESS_ERROR_TEXT])
 {
 	const struct link_dst dst = {
 		.gid = route->dgid,
 		.scope_id = progress_route_scope(route),
 		.traffic_class = CNP_CLASS,
 	};
-	uint16_t port = path->wire.src_port;
+	uint16_t port = path->eng.wire.src_port;
 	struct link_peer *peer;
 	int result;
 
 	memset(cnp, 0, sizeof(*cnp));
 	if (!(route->traffic_class & ECN_MASK) ||
-	    link_peer_transport(path->link) == LINK_SHARED_MEMORY)
+	    link_peer_transport(path->eng.link) == LINK_SHARED_MEMORY)
 		return 0;
-	result = link_peer_open(addr, &dst, &port, &peer);
+	result = link_peer_open(path->addr, &dst, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
 			 "cannot open the path for congestion notifications: %s",
 			 strerror(-result));
 		return result;
 	}
-	link_addr_enable_rx_class(addr);
+	link_addr_enable_rx_class(path->addr);
 	fill_path(cnp, route->sgid, route->dgid, port, peer);
 	return 0;
 }
 
-/* Addresses and paths opened for a QP. */
+/* Paths opened for a QP. */
 struct open_paths {
-	struct link_addr *addr;
-	struct eng_path path, cnp;
+	struct progress_path path;
+	struct eng_path cnp;
 };
 
 static int open_paths(struct progress *progress, const struct progress_qp *qp,
 		      const struct progress_route *route, struct open_paths *paths,
 		      char error[PROGRESS_ERROR_TEXT])
 {
+	int result;
+
+	paths->path.eng.wire.src_port = choose_source_port(qp, route);
 	/*
 	 * Fault injection sends the packets of a burst in calls of its own, so an exclusive peer,
 	 * whose IPv4 IDs the engine knows, is not possible.
 	 */
-	int result = path_open(progress, route, choose_source_port(qp, route), !progress->fault,
-			       &paths->addr, &paths->path, error);
-
+	result = path_open(progress, route, !progress->fault, &paths->path, error);
 	if (result)
 		return result;
-	result = open_cnp_path(route, paths->addr, &paths->path, &paths->cnp, error);
+	result = open_cnp_path(route, &paths->path, &paths->cnp, error);
 	if (result)
-		path_close(progress, paths->addr, paths->path.link);
+		path_close(progress, paths->path.addr, paths->path.eng.link);
 	return result;
 }
 
@@ -247,10 +247,10 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		old_addr = qp->addr;
 		old_peer = qp->peer;
 		old_cnp_peer = qp->cnp_path.link;
-		qp->addr = paths.addr;
-		qp->peer = paths.path.link;
+		qp->addr = paths.path.addr;
+		qp->peer = paths.path.eng.link;
 		qp->cnp_path = paths.cnp;
-		*path = paths.path;
+		*path = paths.path.eng;
 		qp->transport = link_peer_transport(qp->peer);
 		eng_set_lossless_transport(qp->engine, qp->transport == LINK_SHARED_MEMORY);
 		eng_set_ecn(qp->engine, qp->cnp_path.link ? &qp->cnp_path : NULL);

@@ -4,6 +4,7 @@
 #define UROCE_PROGRESS_PATH_QP_CONNECT_H
 
 #include "progress/progress_priv.h"
+#include "ud_path.h"
 
 /* Closes the peer and address of qp.  Control call; no cycle may find qp any more. */
 void qp_disconnect(struct progress *progress, struct progress_qp *qp);
@@ -12,12 +13,11 @@ void qp_disconnect(struct progress *progress, struct progress_qp *qp);
 int address_get(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
 		struct link_addr **addr, char error[PROGRESS_ERROR_TEXT]);
 /*
- * Opens the local address of route and a link_peer from source port to dgid; own: for one QP only.
- * Caller holds route_lock.
+ * Opens the local address of route and a link_peer to its dgid; own: for one QP only.  On entry
+ * path->eng.wire.src_port is the preferred source port.  Caller holds route_lock.
  */
-int path_open(struct progress *progress, const struct progress_route *route, uint16_t port,
-	      bool own, struct link_addr **addr, struct eng_path *path,
-	      char error[PROGRESS_ERROR_TEXT]);
+int path_open(struct progress *progress, const struct progress_route *route, bool own,
+	      struct progress_path *path, char error[PROGRESS_ERROR_TEXT]);
 /*
  * Opens a path from a local address to dst for datagrams of QP qpn, which many QPs may use.  May
  * be called with locks held.  Returns 0 or a negative errno.

@@ -12,14 +12,14 @@
 int progress_path_open(struct progress *progress, const struct progress_route *route,
 		       uint32_t number, struct progress_path *path, char error[PROGRESS_ERROR_TEXT])
 {
-	uint16_t port = route->flow_label ? source_port_from_flow_label(route->flow_label)
-					  : source_port_datagram(number);
 	int result;
 
 	if (progress->forked)
 		return explain_forked(error);
+	path->eng.wire.src_port = route->flow_label ? source_port_from_flow_label(route->flow_label)
+						    : source_port_datagram(number);
 	pthread_mutex_lock(&progress->route_lock);
-	result = path_open(progress, route, port, false, &path->addr, &path->eng, error);
+	result = path_open(progress, route, false, path, error);
 	pthread_mutex_unlock(&progress->route_lock);
 	return result;
 }
@@ -39,60 +39,56 @@ struct progress_ud_addrs *progress_ud_addrs_new(void)
 }
 
 /*
- * Returns the number of addresses that could be opened; *result is the last error.  Caller holds
- * route_lock.
+ * Adds the addresses that can be opened to the set.  Returns 0, or the last error if there are
+ * none.  Caller holds route_lock.
  */
-static unsigned int open_addresses(struct progress *progress,
-				   const struct progress_local_addr *local, unsigned int count,
-				   struct link_addr **addr, int *result,
-				   char error[PROGRESS_ERROR_TEXT])
+static int open_addresses(struct progress *progress, const struct progress_local_addr *local,
+			  unsigned int count, struct progress_ud_addrs *set,
+			  char error[PROGRESS_ERROR_TEXT])
 {
-	unsigned int opened = 0;
+	int result = -EADDRNOTAVAIL;
 
 	for (unsigned int i = 0; i < count; i++) {
-		int failure = address_get(progress, local[i].gid, local[i].scope_id, &addr[opened],
-					  error);
+		struct link_addr **addr = &set->addr[set->count];
+		int failure = address_get(progress, local[i].gid, local[i].scope_id, addr, error);
 
 		if (failure) {
-			*result = failure;
+			result = failure;
 			continue;
 		}
 		/* The GRH that is passed to the application contains the traffic class. */
-		link_addr_enable_rx_class(addr[opened]);
-		opened++;
+		link_addr_enable_rx_class(*addr);
+		set->count++;
 	}
-	return opened;
+	return set->count ? 0 : result;
 }
 
 int progress_ud_addrs_set(struct progress *progress, struct progress_ud_addrs *set,
 			  const struct progress_local_addr *local, unsigned int count,
 			  char error[PROGRESS_ERROR_TEXT])
 {
-	struct link_addr **addr, **old;
-	unsigned int opened, old_count;
-	int result = -EADDRNOTAVAIL;
+	struct progress_ud_addrs opened = { 0 }, old;
+	int result;
 
 	if (progress->forked)
 		return explain_forked(error);
-	addr = calloc(count + 1, sizeof(struct link_addr *));
-	if (!addr)
+	opened.addr = calloc(count + 1, sizeof(struct link_addr *));
+	if (!opened.addr)
 		return -ENOMEM;
 	pthread_mutex_lock(&progress->route_lock);
-	opened = open_addresses(progress, local, count, addr, &result, error);
+	result = open_addresses(progress, local, count, &opened, error);
 	progress_lock(progress);
-	old = set->addr;
-	old_count = set->count;
-	set->addr = addr;
-	set->count = opened;
+	old = *set;
+	*set = opened;
 	progress_unlock(progress);
 	/*
 	 * After the new set is complete, so that addresses in both sets are not closed in between.
 	 */
-	for (unsigned int i = 0; i < old_count; i++)
-		path_close(progress, old[i], NULL);
+	for (unsigned int i = 0; i < old.count; i++)
+		path_close(progress, old.addr[i], NULL);
 	pthread_mutex_unlock(&progress->route_lock);
-	free(old);
-	return opened ? 0 : result;
+	free(old.addr);
+	return result;
 }
 
 void progress_ud_addrs_close(struct progress *progress, struct progress_ud_addrs *set)
