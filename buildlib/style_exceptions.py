@@ -33,7 +33,6 @@ PARAMETERS = {
         "providers/uroce/cm/msg/mad_build.c": "cm_build_rej_of_reply",
         "providers/uroce/verbs/mr/mw.c": "uroce_mw_init_wqe",
         "tests/conformance/dut/dut_script.c": "dut_expect_ack dut_give_atomic dut_give_response",
-        "tests/integ/support/verbs_fixture.h": "fixture_post_datagram",
         "tests/integ/support/verbs_pair.c": "post_send post_sge",
         "tests/unit/common/demux_peer.c": "demux_peer_make",
         "tests/unit/trace/test_trace_parts.c": "packet_to",
@@ -48,7 +47,6 @@ PARAMETERS = {
     "random choices of a test": {
         "tests/sim/area.c": "area_expect_at",
         "tests/sim/ops.c": "map",
-        "tests/sim/plan/script_flow.c": "make_message",
         "tests/sim/plan/script_parts.c": "script_land",
         "tests/verbsfuzz/states.c": "modify",
     },

@@ -163,11 +163,9 @@ static inline int fixture_post_srq(struct verbs_fixture *fixture, struct ibv_srq
 	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
-static inline int fixture_post_datagram(struct verbs_fixture *fixture, struct ibv_qp *qp,
-					struct ibv_ah *ah, uint32_t dest_qpn, uint64_t wr_id,
-					size_t offset, uint32_t length)
+static inline int fixture_post_datagram(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t dest_qpn,
+					uint64_t wr_id, struct ibv_sge sge)
 {
-	struct ibv_sge sge = fixture_sge(fixture, offset, length);
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 				  .sg_list = &sge,
 				  .num_sge = 1,

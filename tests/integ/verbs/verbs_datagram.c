@@ -119,8 +119,9 @@ static void datagrams_of_every_size(void **state)
 
 			memset(there.bytes + TO, 0xee, GRH + sizes[i] + 8);
 			assert_int_equal(fixture_post_recv(&there, receiver, i, TO, GRH + 4096), 0);
-			assert_int_equal(fixture_post_datagram(&here, sender, way, receiver->qp_num,
-							       100 + i, FROM, sizes[i]),
+			assert_int_equal(fixture_post_datagram(sender, way, receiver->qp_num,
+							       100 + i,
+							       fixture_sge(&here, FROM, sizes[i])),
 					 0);
 			wc = fixture_expect(here.cq, 100 + i, IBV_WC_SUCCESS);
 			assert_int_equal(wc.opcode, IBV_WC_SEND);
@@ -165,7 +166,8 @@ static void kind_of_network_extended(void **state)
 			continue;
 		way = fixture_ah(&here, index, NULL);
 		assert_int_equal(fixture_post_recv(&there, qp, index, TO, GRH + 8), 0);
-		assert_int_equal(fixture_post_datagram(&here, sender, way, qp->qp_num, 1, FROM, 8),
+		assert_int_equal(fixture_post_datagram(sender, way, qp->qp_num, 1,
+						       fixture_sge(&here, FROM, 8)),
 				 0);
 		fixture_expect(here.cq, 1, IBV_WC_SUCCESS);
 		do
@@ -189,13 +191,15 @@ static void answer_by_the_header(void **state)
 	(void)state;
 	assert_int_equal(fixture_post_recv(&there, receiver, 1, TO, GRH + 100), 0);
 	assert_int_equal(fixture_post_recv(&here, sender, 2, TO, GRH + 100), 0);
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 3, FROM, 100),
+	assert_int_equal(fixture_post_datagram(sender, ah, receiver->qp_num, 3,
+					       fixture_sge(&here, FROM, 100)),
 			 0);
 	wc = fixture_expect(there.cq, 1, IBV_WC_SUCCESS);
 	fixture_expect(here.cq, 3, IBV_WC_SUCCESS);
 	back = ibv_create_ah_from_wc(there.pd, &wc, (struct ibv_grh *)(there.bytes + TO), 1);
 	assert_non_null(back);
-	assert_int_equal(fixture_post_datagram(&there, receiver, back, wc.src_qp, 4, TO + GRH, 100),
+	assert_int_equal(fixture_post_datagram(receiver, back, wc.src_qp, 4,
+					       fixture_sge(&there, TO + GRH, 100)),
 			 0);
 	fixture_expect(here.cq, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(here.bytes + TO + GRH, here.bytes + FROM, 100);
@@ -238,14 +242,20 @@ static void qkeys(void **state)
 static void losses(void **state)
 {
 	(void)state;
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 8), 0);
+	assert_int_equal(
+		fixture_post_datagram(sender, ah, receiver->qp_num, 1, fixture_sge(&here, FROM, 8)),
+		0);
 	fixture_expect(here.cq, 1, IBV_WC_SUCCESS);
 	fixture_expect_nothing(there.cq);
 	assert_int_equal(fixture_post_recv(&there, receiver, 2, TO, GRH + 8), 0);
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 3, FROM, 9), 0);
+	assert_int_equal(
+		fixture_post_datagram(sender, ah, receiver->qp_num, 3, fixture_sge(&here, FROM, 9)),
+		0);
 	fixture_expect(here.cq, 3, IBV_WC_SUCCESS);
 	fixture_expect_nothing(there.cq);
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 4, FROM, 8), 0);
+	assert_int_equal(
+		fixture_post_datagram(sender, ah, receiver->qp_num, 4, fixture_sge(&here, FROM, 8)),
+		0);
 	fixture_expect(here.cq, 4, IBV_WC_SUCCESS);
 	fixture_expect(there.cq, 2, IBV_WC_SUCCESS);
 }
@@ -263,18 +273,23 @@ static void bad_requests_and_sqe(void **state)
 	struct ibv_qp_init_attr init;
 
 	(void)state;
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 4097),
+	assert_int_equal(fixture_post_datagram(sender, ah, receiver->qp_num, 1,
+					       fixture_sge(&here, FROM, 4097)),
 			 0);
 	fixture_expect(here.cq, 1, IBV_WC_LOC_LEN_ERR);
 	assert_int_equal(ibv_query_qp(sender, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQE);
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 2, FROM, 8), 0);
+	assert_int_equal(
+		fixture_post_datagram(sender, ah, receiver->qp_num, 2, fixture_sge(&here, FROM, 8)),
+		0);
 	fixture_expect(here.cq, 2, IBV_WC_WR_FLUSH_ERR);
 	attr.qp_state = IBV_QPS_RTS;
 	attr.cur_qp_state = IBV_QPS_SQE;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
 	assert_int_equal(fixture_post_recv(&there, receiver, 3, TO, GRH + 8), 0);
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 4, FROM, 8), 0);
+	assert_int_equal(
+		fixture_post_datagram(sender, ah, receiver->qp_num, 4, fixture_sge(&here, FROM, 8)),
+		0);
 	fixture_expect(here.cq, 4, IBV_WC_SUCCESS);
 	fixture_expect(there.cq, 3, IBV_WC_SUCCESS);
 
@@ -291,9 +306,9 @@ static void handle_destroyed_while_in_use(void **state)
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE), 0);
 	for (uint64_t i = 0; i < 3; i++) {
 		assert_int_equal(fixture_post_recv(&there, receiver, i, TO, GRH + 8), 0);
-		assert_int_equal(
-			fixture_post_datagram(&here, sender, ah, receiver->qp_num, 10 + i, FROM, 8),
-			0);
+		assert_int_equal(fixture_post_datagram(sender, ah, receiver->qp_num, 10 + i,
+						       fixture_sge(&here, FROM, 8)),
+				 0);
 	}
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	ah = NULL;
@@ -308,7 +323,9 @@ static void handle_destroyed_while_in_use(void **state)
 	ah = fixture_ah(&here, the_gid_index(), NULL);
 	attr.qp_state = IBV_QPS_SQD;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE), 0);
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, receiver->qp_num, 1, FROM, 8), 0);
+	assert_int_equal(
+		fixture_post_datagram(sender, ah, receiver->qp_num, 1, fixture_sge(&here, FROM, 8)),
+		0);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	ah = NULL;
 	attr.qp_state = IBV_QPS_RESET;
@@ -321,12 +338,15 @@ static void posts_with_wrong_addresses(void **state)
 	struct ibv_ah *foreign = fixture_ah(&there, the_gid_index(), NULL);
 
 	(void)state;
-	assert_int_equal(fixture_post_datagram(&here, sender, NULL, receiver->qp_num, 1, FROM, 8),
+	assert_int_equal(fixture_post_datagram(sender, NULL, receiver->qp_num, 1,
+					       fixture_sge(&here, FROM, 8)),
+			 EINVAL);
+	assert_int_equal(fixture_post_datagram(sender, foreign, receiver->qp_num, 1,
+					       fixture_sge(&here, FROM, 8)),
 			 EINVAL);
 	assert_int_equal(
-		fixture_post_datagram(&here, sender, foreign, receiver->qp_num, 1, FROM, 8),
+		fixture_post_datagram(sender, ah, 0x1000000, 1, fixture_sge(&here, FROM, 8)),
 		EINVAL);
-	assert_int_equal(fixture_post_datagram(&here, sender, ah, 0x1000000, 1, FROM, 8), EINVAL);
 	fixture_expect_nothing(here.cq);
 	assert_int_equal(ibv_destroy_ah(foreign), 0);
 }

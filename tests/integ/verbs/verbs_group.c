@@ -77,8 +77,9 @@ static void all_members_get_each_datagram(void **state)
 	}
 	for (uint64_t i = 0; i < 10; i++) {
 		memset(fixture.bytes, (int)i + 1, 100);
-		assert_int_equal(
-			fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 100 + i, 0, 100), 0);
+		assert_int_equal(fixture_post_datagram(qp[0], ah, 0xffffff, 100 + i,
+						       fixture_sge(&fixture, 0, 100)),
+				 0);
 		for (int n = 0; n < 1 + MEMBERS; n++) {
 			assert_true(fixture_next(fixture.cq, &wc, PATIENCE_MS));
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -113,18 +114,24 @@ static void only_members_hear(void **state)
 	assert_int_equal(ibv_attach_mcast(qp[2], &other_group, 0), 0);
 	for (int i = 0; i < MEMBERS; i++)
 		post_receives(qp[i], (uint64_t)i * 10, 3);
-	assert_int_equal(fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 100, 0, 10), 0);
+	assert_int_equal(
+		fixture_post_datagram(qp[0], ah, 0xffffff, 100, fixture_sge(&fixture, 0, 10)), 0);
 	expect_both(100, 10);
 	fixture_expect_nothing(fixture.cq);
-	assert_int_equal(fixture_post_datagram(&fixture, qp[0], other, 0xffffff, 101, 0, 10), 0);
+	assert_int_equal(
+		fixture_post_datagram(qp[0], other, 0xffffff, 101, fixture_sge(&fixture, 0, 10)),
+		0);
 	expect_both(101, 20);
 	fixture_expect_nothing(fixture.cq);
 	/* A unicast number in a packet to the group belongs to no queue pair. */
-	assert_int_equal(fixture_post_datagram(&fixture, qp[0], ah, qp[1]->qp_num, 102, 0, 10), 0);
+	assert_int_equal(
+		fixture_post_datagram(qp[0], ah, qp[1]->qp_num, 102, fixture_sge(&fixture, 0, 10)),
+		0);
 	fixture_expect(fixture.cq, 102, IBV_WC_SUCCESS);
 	fixture_expect_nothing(fixture.cq);
 	assert_int_equal(ibv_detach_mcast(qp[1], &group, 0), 0);
-	assert_int_equal(fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 103, 0, 10), 0);
+	assert_int_equal(
+		fixture_post_datagram(qp[0], ah, 0xffffff, 103, fixture_sge(&fixture, 0, 10)), 0);
 	fixture_expect(fixture.cq, 103, IBV_WC_SUCCESS);
 	fixture_expect_nothing(fixture.cq);
 	assert_int_equal(ibv_detach_mcast(qp[2], &other_group, 0), 0);
@@ -217,8 +224,9 @@ static void several_processes(void **state)
 		assert_int_equal(read(told[0], &byte, 1), 1);
 	ah = fixture_ah(&fixture, 0, &group);
 	for (uint64_t i = 0; i < MESSAGES; i++) {
-		assert_int_equal(
-			fixture_post_datagram(&fixture, qp[0], ah, 0xffffff, 100 + i, 0, 10), 0);
+		assert_int_equal(fixture_post_datagram(qp[0], ah, 0xffffff, 100 + i,
+						       fixture_sge(&fixture, 0, 10)),
+				 0);
 		/* The completion of the send, and its own copy. */
 		expect_both(100 + i, i);
 	}

@@ -81,9 +81,11 @@ static void make_receive(struct script *peer, uint32_t length)
 	peer->receive_count++;
 }
 
-static void make_message(struct script *script, struct script *peer, const struct plan *plan,
-			 uint32_t connection, uint32_t pattern, struct sim_random *random)
+static void make_message(struct script scripts[2], const struct plan *plan, uint32_t connection,
+			 uint32_t pattern, struct sim_random *random)
 {
+	uint32_t asker = flow_asker(plan->flow_op[connection]);
+	struct script *script = &scripts[asker], *peer = &scripts[!asker];
 	struct message *message = script_new_message(script);
 
 	message->op = plan->flow_op[connection];
@@ -132,7 +134,7 @@ void script_make_flow(struct script scripts[2], const struct plan *plan, uint32_
 		script, plan->flow_op[connection] == ENG_READ ? &peer->remote : &script->source,
 		length);
 	for (uint32_t n = 0; n < messages; n++)
-		make_message(script, peer, plan, connection, pattern, random);
+		make_message(scripts, plan, connection, pattern, random);
 	for (uint32_t side = 0; side < 2; side++) {
 		area_grow(&scripts[side].landing, GUARD);
 		area_grow(&scripts[side].remote, GUARD);
