@@ -33,7 +33,7 @@ PARAMETERS = {
         "providers/uroce/cm/msg/mad_build.c": "cm_build_rej_of_reply",
         "providers/uroce/verbs/mr/mw.c": "uroce_mw_init_wqe",
         "tests/conformance/dut/dut_script.c": "dut_expect_ack dut_give_atomic dut_give_response",
-        "tests/integ/support/verbs_pair.c": "post_send post_sge",
+        "tests/integ/support/verbs_pair.c": "post_rdma post_sge",
         "tests/unit/common/demux_peer.c": "demux_peer_make",
         "tests/unit/trace/test_trace_parts.c": "packet_to",
         "tests/unit/ucm/caller.c": "join_id option_id",

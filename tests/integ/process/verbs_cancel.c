@@ -30,7 +30,7 @@ static bool exchange(void)
 	time_t until = time(NULL) + PATIENCE_S;
 
 	if (ibv_req_notify_cq(pair.b.cq, 0) || post_recv(&pair.b, 1, 0, LENGTH) ||
-	    post_send(&pair.a, IBV_WR_SEND, 2, 0, LENGTH, IBV_SEND_SIGNALED, NULL, 0))
+	    post_send(&pair.a, 2, 0, LENGTH, IBV_SEND_SIGNALED))
 		return false;
 	while (got < 2 && time(NULL) < until) {
 		got += ibv_poll_cq(pair.a.cq, 1, &wc) > 0;

@@ -136,8 +136,7 @@ static int64_t exchange(struct pair *pair)
 	assert_int_equal(ibv_req_notify_cq(pair->a.cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(pair->b.cq, 0), 0);
 	assert_int_equal(post_recv(&pair->b, 1, 0, 1000), 0);
-	assert_int_equal(post_send(&pair->a, IBV_WR_SEND, 2, 0, 1000, IBV_SEND_SIGNALED, NULL, 0),
-			 0);
+	assert_int_equal(post_send(&pair->a, 2, 0, 1000, IBV_SEND_SIGNALED), 0);
 	sleep_for_event(&pair->b);
 	sleep_for_event(&pair->a);
 	return now_ms() - begin;

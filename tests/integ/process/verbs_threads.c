@@ -41,7 +41,7 @@ static void *post_writes(void *arg)
 			usleep(10);
 			continue;
 		}
-		if (post_send(&pair.a, IBV_WR_RDMA_WRITE, 1, offset, 100, IBV_SEND_SIGNALED,
+		if (post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 1, offset, 100, IBV_SEND_SIGNALED,
 			      &pair.b, offset)) {
 			atomic_fetch_add(&failed, 1);
 			atomic_fetch_add(&completed, 1);

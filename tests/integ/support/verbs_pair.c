@@ -197,34 +197,47 @@ int post_recv(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t len
 	return error;
 }
 
-int post_send(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
-	      uint32_t length, int flags, const struct verbs_end *remote, size_t remote_offset)
+/* Posts the request on length bytes of the end's buffer. */
+static int post_wr(struct verbs_end *end, struct ibv_send_wr *wr, size_t offset, uint32_t length)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)end->buffer + offset,
-			       .length = length,
-			       .lkey = end->mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = wr_id,
-				  .sg_list = &sge,
-				  .num_sge = length ? 1 : 0,
-				  .opcode = opcode,
-				  .send_flags = (unsigned int)flags };
+	struct ibv_sge sge = sge_of(end, offset, length);
 	struct ibv_send_wr *bad = NULL;
 	int error;
 
-	if (remote &&
-	    (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)) {
+	wr->sg_list = &sge;
+	wr->num_sge = length ? 1 : 0;
+	error = ibv_post_send(end->qp, wr, &bad);
+	if (error)
+		assert_ptr_equal(bad, wr);
+	return error;
+}
+
+int post_send(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t length, int flags)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = (unsigned int)flags };
+
+	return post_wr(end, &wr, offset, length);
+}
+
+int post_rdma(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
+	      uint32_t length, int flags, const struct verbs_end *remote, size_t remote_offset)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .opcode = opcode,
+				  .send_flags = (unsigned int)flags };
+
+	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = (uintptr_t)remote->buffer + remote_offset;
 		wr.wr.atomic.rkey = remote->mr->rkey;
 		wr.wr.atomic.compare_add = 5;
 		wr.wr.atomic.swap = 77;
-	} else if (remote) {
+	} else {
 		wr.wr.rdma.remote_addr = (uintptr_t)remote->buffer + remote_offset;
 		wr.wr.rdma.rkey = remote->mr->rkey;
 	}
-	error = ibv_post_send(end->qp, &wr, &bad);
-	if (error)
-		assert_ptr_equal(bad, &wr);
-	return error;
+	return post_wr(end, &wr, offset, length);
 }
 
 void post_sge(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,

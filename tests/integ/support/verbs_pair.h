@@ -76,9 +76,13 @@ int to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const struct pair_options *opti
 int to_rts(struct ibv_qp *qp, const struct pair_options *options);
 int to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
-/* Post one request on 0 or 1 SGE of the end's buffer; returns what ibv_post_*() does. */
+/*
+ * Post one request on 0 or 1 SGE of the end's buffer; post_rdma() any but a SEND, on the buffer of
+ * another end.  They return what ibv_post_*() does.
+ */
 int post_recv(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t length);
-int post_send(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
+int post_send(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t length, int flags);
+int post_rdma(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
 	      uint32_t length, int flags, const struct verbs_end *remote, size_t remote_offset);
 
 /*

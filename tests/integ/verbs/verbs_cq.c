@@ -32,7 +32,7 @@ static int moderate(uint16_t count, uint16_t period_us)
 static void complete(int count)
 {
 	for (int i = 0; i < count; i++)
-		assert_int_equal(post_send(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 8, IBV_SEND_SIGNALED,
+		assert_int_equal(post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 8, IBV_SEND_SIGNALED,
 					   &pair.b, 0),
 				 0);
 }

@@ -191,7 +191,7 @@ static void of_posting(void **state)
 	pair_open(&pair, &options);
 	ex = ibv_qp_to_qp_ex(pair.a.qp);
 	for (int i = 0; i < 100; i++) {
-		EXPECT(0, post_send(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 8, IBV_SEND_SIGNALED, &pair.b,
+		EXPECT(0, post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 8, IBV_SEND_SIGNALED, &pair.b,
 				    0));
 		expect_wc(&pair.a, 1, IBV_WC_SUCCESS);
 	}

@@ -42,8 +42,7 @@ static void expect_no_event(struct verbs_end *end)
 static void send_one(struct pair *pair, int flags)
 {
 	assert_int_equal(post_recv(&pair->b, 1, 0, 10), 0);
-	assert_int_equal(
-		post_send(&pair->a, IBV_WR_SEND, 2, 0, 10, flags | IBV_SEND_SIGNALED, NULL, 0), 0);
+	assert_int_equal(post_send(&pair->a, 2, 0, 10, flags | IBV_SEND_SIGNALED), 0);
 }
 
 /* There are no polls here: the helper thread receives, acknowledges and completes. */
@@ -308,7 +307,7 @@ static void an_overrun(void **state)
 	(void)state;
 	pair_open(&pair, &(struct pair_options){ .cqe = 4, .send_wr = 1000 });
 	for (int i = 0; i <= pair.a.cq->cqe; i++)
-		assert_int_equal(post_send(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 1, IBV_SEND_SIGNALED,
+		assert_int_equal(post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 1, IBV_SEND_SIGNALED,
 					   &pair.b, 0),
 				 0);
 	expect_async(IBV_EVENT_CQ_ERR, pair.a.cq);
@@ -330,7 +329,7 @@ static void the_send_queue_drains(void **state)
 	(void)state;
 	pair_open(&pair, NULL);
 	assert_int_equal(
-		post_send(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 10000, IBV_SEND_SIGNALED, &pair.b, 0),
+		post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 10000, IBV_SEND_SIGNALED, &pair.b, 0),
 		0);
 	assert_int_equal(ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
 			 0);
@@ -339,7 +338,7 @@ static void the_send_queue_drains(void **state)
 	expect_wc(&pair.a, 1, IBV_WC_SUCCESS);
 	/* Requests posted now wait until the queue leaves SQD. */
 	assert_int_equal(
-		post_send(&pair.a, IBV_WR_RDMA_WRITE, 2, 0, 10, IBV_SEND_SIGNALED, &pair.b, 0), 0);
+		post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 2, 0, 10, IBV_SEND_SIGNALED, &pair.b, 0), 0);
 	usleep(5000);
 	expect_no_wc(&pair.a);
 	assert_int_equal(to_state(pair.a.qp, IBV_QPS_RTS), 0);
@@ -359,14 +358,14 @@ static void communication_established(void **state)
 	assert_int_equal(to_init(pair.b.qp, 0), 0);
 	assert_int_equal(post_recv(&pair.b, 1, 0, 10), 0);
 	assert_int_equal(to_rtr(pair.b.qp, pair.a.qp->qp_num, &none), 0);
-	assert_int_equal(post_send(&pair.a, IBV_WR_SEND, 2, 0, 10, IBV_SEND_SIGNALED, NULL, 0), 0);
+	assert_int_equal(post_send(&pair.a, 2, 0, 10, IBV_SEND_SIGNALED), 0);
 	expect_async(IBV_EVENT_COMM_EST, pair.b.qp);
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
 	/* A side that is in RTS. */
 	assert_int_equal(to_rts(pair.b.qp, &none), 0);
 	assert_int_equal(post_recv(&pair.a, 3, 0, 10), 0);
-	assert_int_equal(post_send(&pair.b, IBV_WR_SEND, 4, 0, 10, IBV_SEND_SIGNALED, NULL, 0), 0);
+	assert_int_equal(post_send(&pair.b, 4, 0, 10, IBV_SEND_SIGNALED), 0);
 	expect_wc(&pair.b, 4, IBV_WC_SUCCESS);
 	expect_wc(&pair.a, 3, IBV_WC_SUCCESS);
 	assert_false(readable(the_context()->async_fd, LATE_MS));
@@ -380,7 +379,7 @@ static void unread_asyncs_do_not_hold_up_destroy(void **state)
 	(void)state;
 	pair_open(&pair, &(struct pair_options){ .cqe = 4, .send_wr = 1000 });
 	for (int i = 0; i <= pair.a.cq->cqe; i++)
-		assert_int_equal(post_send(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 1, IBV_SEND_SIGNALED,
+		assert_int_equal(post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 1, IBV_SEND_SIGNALED,
 					   &pair.b, 0),
 				 0);
 	assert_true(readable(the_context()->async_fd, PATIENCE_MS));
