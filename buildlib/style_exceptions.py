@@ -44,7 +44,7 @@ PARAMETERS = {
         "providers/uroce/verbs/qp/qp.c": "uroce_ring_alloc",
         "tests/unit/gsi/gsi_child.c": "gsi_child_bind",
     },
-    "random choices of a test": {
+    "ranges of memory, choices of a test": {
         "tests/sim/area.c": "area_expect_at",
         "tests/sim/ops.c": "map",
         "tests/sim/plan/script_parts.c": "script_land",
@@ -61,9 +61,6 @@ BOOLEANS = {
         "tests/sim/plan/plan.h": "end_plan plan",
         "tests/sim/plan/script.h": "message",
         "tests/unit/engine/test_engine_gather.c": "situation",
-    },
-    "options of a program": {
-        "tools/flow/uroce_flow.c": "settings",
     },
     "independent facts of a model": {
         "providers/uroce/trace/stream/stream.h": "stream",

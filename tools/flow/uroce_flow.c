@@ -22,7 +22,7 @@ struct settings {
 	const char *scheme, *scenario, *output, *host;
 	uint32_t depth, bytes, count, service_us;
 	int port;
-	bool all, server, rdma_cm, json, list;
+	bool all, server, rdma_cm, json;
 	char uroce_stat[PATH_MAX + 16];
 };
 
@@ -179,8 +179,8 @@ static void set_option(struct settings *s, int option, const char *text)
 			fail("unknown scenario \"%s\"; see --list", text);
 		break;
 	case 'l':
-		s->list = true;
-		break;
+		report_schemes(stdout);
+		exit(0);
 	case 'o':
 		s->output = text;
 		break;
@@ -394,10 +394,6 @@ int main(int argc, char **argv)
 	if (s.rdma_cm && !s.server && !s.host)
 		fail("--rdma-cm is for two hosts: with --server or HOST");
 	find_uroce_stat(&s);
-	if (s.list) {
-		report_schemes(stdout);
-		return 0;
-	}
 	if (!s.json)
 		report_header(stdout);
 	if (s.server || s.host)
