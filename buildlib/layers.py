@@ -153,9 +153,6 @@ LAYERS = {
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
     ("verbs", "cq", "deferred_qp_work"): "an overrun ends queue pairs",
-    ("verbs", "cq", "fork_handlers"): "links the one fork handler",
-    ("verbs", "pd", "fork_handlers"): "links the one fork handler",
-    ("verbs", "xrc", "fork_handlers"): "links the one fork handler",
     ("verbs", "qp", "stats_snapshot"): "counters of a queue pair outlive it",
     ("progress", "demux", "gsi_rxq"): "datagrams of queue pair 1",
 }

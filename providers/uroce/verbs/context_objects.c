@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "fork.h"
 #include "uroce.h"
 
 /* One lock for the process, because imported contexts share objects.  Innermost lock. */
@@ -103,17 +104,17 @@ void uroce_ctx_objs_stop(struct uroce_context *context)
 	}
 }
 
-void uroce_ctx_objs_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&lists_lock);
 }
 
-void uroce_ctx_objs_fork_parent(void)
+static void finish_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&lists_lock);
 }
 
-void uroce_ctx_objs_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	/* The objects belong to the parent, which stops them. */
 	for (int i = 0; i < UROCE_CTX_OBJ_KINDS; i++)
@@ -121,3 +122,5 @@ void uroce_ctx_objs_fork_child(void)
 			unlink_ctx_obj(object_lists[i]);
 	pthread_mutex_unlock(&lists_lock);
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_CTX_OBJS, prepare_fork, finish_fork_in_parent, finish_fork_in_child)

@@ -61,9 +61,4 @@ void uroce_ctx_obj_del(struct uroce_ctx_obj *ctx_obj);
  */
 void uroce_ctx_objs_stop(struct uroce_context *context);
 
-/* Fork handlers, called by context/fork_handlers.c. */
-void uroce_ctx_objs_fork_prepare(void);
-void uroce_ctx_objs_fork_parent(void);
-void uroce_ctx_objs_fork_child(void);
-
 #endif

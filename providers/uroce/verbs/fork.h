@@ -12,7 +12,7 @@
 
 /*
  * Generation of this process; never UROCE_GEN_STOPPED (context_objects.h).  Changed only in a
- * child, by the fork handlers (context/fork_handlers.c), while it has one thread.
+ * child, by the fork handlers (fork_handlers.c), while it has one thread.
  */
 extern unsigned int uroce_generation;
 
@@ -27,5 +27,43 @@ static inline bool uroce_is_stale(unsigned int generation)
  * created.
  */
 int uroce_fork_init(void);
+
+/*
+ * The parts whose data a child continues to use, or whose descriptors it must find, in the order of
+ * their locks (Documentation/locks.md), outermost first; before them those that a child only
+ * resets.  A lock held while waiting for a callback of the progress thread is outer to the locks
+ * that the callback takes; so interface notification comes first.
+ */
+enum uroce_fork_part {
+	UROCE_FORK_MCAST,
+	UROCE_FORK_UD,
+	UROCE_FORK_CHANNELS,
+	UROCE_FORK_CONTEXT_CLOSE,
+	UROCE_FORK_NETDEV_EVENTS,
+	UROCE_FORK_STATS,
+	UROCE_FORK_QP_WORK,
+	UROCE_FORK_DEVICES,
+	UROCE_FORK_XRC,
+	UROCE_FORK_IMPORTS,
+	UROCE_FORK_CTX_OBJS,
+	UROCE_FORK_PROGRESS,
+	UROCE_FORK_MKEY_TABLE,
+	UROCE_FORK_CAPTURE,
+	UROCE_FORK_PARTS,
+};
+
+/* prepare() is called in the order of the parts, the others in reverse; any may be NULL. */
+struct uroce_fork_ops {
+	void (*prepare)(void), (*parent)(void), (*child)(void);
+};
+
+void uroce_fork_register(enum uroce_fork_part part, struct uroce_fork_ops ops);
+
+/* Registers the handlers of a part before those of the process are installed. */
+#define UROCE_FORK_HANDLERS(part, ...)                                             \
+	__attribute__((constructor(101))) static void register_fork_handlers(void) \
+	{                                                                          \
+		uroce_fork_register(part, (struct uroce_fork_ops){ __VA_ARGS__ }); \
+	}
 
 #endif

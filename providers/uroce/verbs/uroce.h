@@ -201,7 +201,6 @@ void uroce_channel_event_read(struct uroce_comp_channel *channel);
 void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq);
 /* Writes the events that a progress cycle of the worker has deferred: struct progress_hooks. */
 void uroce_channel_flush_deferred(unsigned int worker);
-void uroce_channel_fork_child(void);
 
 /* Queues an asynchronous event for the application.  Allowed inside engine callbacks. */
 void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, void *element);

@@ -37,8 +37,6 @@ void uroce_provider_stop(struct progress *progress);
  * references to progress.
  */
 void uroce_context_close(struct uroce_context *context);
-/* Called in a forked child. */
-void uroce_context_close_fork_child(void);
 
 /* Opens the pipe of asynchronous events (returns 0 or a positive errno), and closes both ends. */
 int uroce_async_open(struct uroce_context *context);
@@ -55,9 +53,5 @@ void uroce_netdev_events_put(struct progress *progress);
  * without locks.  There is one, for the rest of the process.
  */
 void uroce_set_address_hook(void (*hook)(void));
-/* Fork handlers, called by context/fork_handlers.c. */
-void uroce_netdev_events_fork_prepare(void);
-void uroce_netdev_events_fork_parent(void);
-void uroce_netdev_events_fork_child(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include "verbs/context_objects.h"
 #include "context.h"
 #include "device.h"
+#include "verbs/fork.h"
 #include "verbs/qp/ud.h"
 
 /* Serialises closing.  Outer to the locks that stopping objects takes. */
@@ -48,7 +49,7 @@ void uroce_context_close(struct uroce_context *context)
 	pthread_mutex_unlock(&closing_lock);
 }
 
-void uroce_context_close_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	static const pthread_mutex_t initial_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -56,3 +57,5 @@ void uroce_context_close_fork_child(void)
 	/* The objects belong to the parent, which stops them. */
 	closed_contexts = NULL;
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_CONTEXT_CLOSE, .child = finish_fork_in_child)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "verbs/fork.h"
 
 #define DEVICE_PREFIX "uroce_"
 
@@ -326,21 +327,22 @@ void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigne
 	pthread_mutex_unlock(&devices_lock);
 }
 
-void uroce_devices_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&devices_lock);
 }
 
-void uroce_devices_fork_parent(void)
+static void finish_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&devices_lock);
 }
 
-void uroce_devices_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	struct uroce_context *context;
 	struct uroce_device *device;
 
+	/* The child does not have the threads that may hold the other locks. */
 	for (device = devices; device; device = device->next)
 		pthread_mutex_init(&device->port_lock, NULL);
 	for (context = contexts; context; context = context->next)
@@ -349,3 +351,5 @@ void uroce_devices_fork_child(void)
 	contexts = NULL;
 	pthread_mutex_unlock(&devices_lock);
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_DEVICES, prepare_fork, finish_fork_in_parent, finish_fork_in_child)

@@ -68,14 +68,6 @@ void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigne
 			      void *arg);
 
 /*
- * Fork handlers.  The lock of the lists is held around fork(); the locks of devices and contexts,
- * whose holders a child does not have, are initialised again in the child.
- */
-void uroce_devices_fork_prepare(void);
-void uroce_devices_fork_parent(void);
-void uroce_devices_fork_child(void);
-
-/*
  * Allocates zeroed memory for a device, which is never freed, or returns NULL.  The devices lock is
  * held.
  */

@@ -4,6 +4,7 @@
 #include "progress/base/work.h"
 #include "context.h"
 #include "device.h"
+#include "verbs/fork.h"
 #include "verbs/qp/ud.h"
 
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -84,12 +85,12 @@ void uroce_netdev_events_put(struct progress *progress)
 		work_flush(&address_work);
 }
 
-void uroce_netdev_events_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&watch_lock);
 }
 
-void uroce_netdev_events_fork_parent(void)
+static void finish_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&watch_lock);
 }
@@ -97,7 +98,7 @@ void uroce_netdev_events_fork_parent(void)
 /*
  * The socket is the parent's: reading from it in the child would take changes away from the parent.
  */
-void uroce_netdev_events_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	if (watch)
 		netdev_watch_abandon(watch);
@@ -106,3 +107,6 @@ void uroce_netdev_events_fork_child(void)
 	work_reset_in_child(&address_work);
 	pthread_mutex_unlock(&watch_lock);
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_NETDEV_EVENTS, prepare_fork, finish_fork_in_parent,
+		    finish_fork_in_child)

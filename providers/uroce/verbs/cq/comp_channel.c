@@ -14,6 +14,7 @@
 
 #include "cq.h"
 #include "event_pipe.h"
+#include "verbs/fork.h"
 
 enum {
 	MAX_DEFERRED = 64,
@@ -188,7 +189,7 @@ void uroce_channel_flush_deferred(unsigned int worker)
 		send_deferred(&deferred_events[worker]);
 }
 
-void uroce_channel_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	/* The parent writes its deferred events. */
 	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++)
@@ -211,3 +212,5 @@ void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq
 	write_pending(channel);
 	pthread_mutex_unlock(&channel->lock);
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_CHANNELS, .child = finish_fork_in_child)

@@ -17,9 +17,5 @@ void uroce_qp_work_put(struct progress *progress);
  * visits all QPs.  Allowed inside engine callbacks.
  */
 void uroce_qp_work_schedule(void);
-/* Fork handlers.  The child closes the eventfd, which is the parent's. */
-void uroce_qp_work_fork_prepare(void);
-void uroce_qp_work_fork_parent(void);
-void uroce_qp_work_fork_child(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "verbs/fork.h"
 #include "verbs/uroce.h"
 
 static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,12 +124,14 @@ bool uroce_import_put(struct uroce_importable *object)
 	return last;
 }
 
-void uroce_import_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&objects_lock);
 }
 
-void uroce_import_fork_done(void)
+static void finish_fork(void)
 {
 	pthread_mutex_unlock(&objects_lock);
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_IMPORTS, prepare_fork, finish_fork, finish_fork)

@@ -57,8 +57,4 @@ void uroce_import_hold(struct uroce_importable *object);
  */
 bool uroce_import_put(struct uroce_importable *object);
 
-/* Fork handlers: no other thread is changing the list during fork(). */
-void uroce_import_fork_prepare(void);
-void uroce_import_fork_done(void);
-
 #endif

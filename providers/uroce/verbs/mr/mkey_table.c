@@ -11,6 +11,7 @@
 
 #include "engine/base/types.h"
 #include "pages.h"
+#include "verbs/fork.h"
 
 /*
  * Open addressing with linear probing.  At most half of the slots are in use.  When a key is
@@ -135,17 +136,17 @@ static void end_change(void)
 	pthread_mutex_unlock(&table.change_lock);
 }
 
-void mkey_table_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&table.change_lock);
 }
 
-void mkey_table_fork_parent(void)
+static void finish_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&table.change_lock);
 }
 
-void mkey_table_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	static const pthread_rwlock_t initial_lock =
 		PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
@@ -445,3 +446,6 @@ size_t mkey_table_count(void)
 	pthread_mutex_unlock(&table.change_lock);
 	return count;
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_MKEY_TABLE, prepare_fork, finish_fork_in_parent,
+		    finish_fork_in_child)

@@ -118,12 +118,4 @@ static inline bool mkey_is_window(uint32_t key)
 /* Returns the number of regions and windows, for tests. */
 size_t mkey_table_count(void);
 
-/*
- * Fork handlers: no other thread is changing the table during fork(), so the child's copy is
- * consistent.  Visits are not excluded.
- */
-void mkey_table_fork_prepare(void);
-void mkey_table_fork_parent(void);
-void mkey_table_fork_child(void);
-
 #endif

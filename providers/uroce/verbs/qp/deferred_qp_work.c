@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "path_mtu.h"
+#include "verbs/fork.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -94,17 +95,17 @@ void uroce_qp_work_put(struct progress *progress)
 	pthread_mutex_unlock(&work.lock);
 }
 
-void uroce_qp_work_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&work.lock);
 }
 
-void uroce_qp_work_fork_parent(void)
+static void finish_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&work.lock);
 }
 
-void uroce_qp_work_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	work.users = 0;
 	if (work.fd >= 0)
@@ -123,3 +124,5 @@ void uroce_qp_work_schedule(void)
 	 */
 	syscall(SYS_write, work.fd, &one, sizeof(one));
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_QP_WORK, prepare_fork, finish_fork_in_parent, finish_fork_in_child)

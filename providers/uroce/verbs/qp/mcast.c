@@ -22,7 +22,7 @@ struct membership {
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct membership *members;
 
-void uroce_mcast_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -174,3 +174,5 @@ bool uroce_mcast_is_member(struct uroce_qp *qp)
 	pthread_mutex_unlock(&members_lock);
 	return member;
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_MCAST, .child = finish_fork_in_child)

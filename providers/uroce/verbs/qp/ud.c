@@ -16,7 +16,7 @@
 static pthread_mutex_t listen_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct uroce_context *listeners;
 
-void uroce_ud_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -177,3 +177,5 @@ void uroce_ud_release_all(struct uroce_qp *qp)
 	release_ahs_until(qp, qp->sq.head);
 	qp->ah_held_tail = 0;
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_UD, .child = finish_fork_in_child)

@@ -19,8 +19,6 @@ int uroce_ud_listen(struct uroce_qp *qp);
 void uroce_ud_addresses_changed(void);
 /* Stops listening for a context that is being closed and has no more QPs. */
 void uroce_ud_close(struct uroce_context *context);
-/* Fork handler of the child: its copy of the lock may be held. */
-void uroce_ud_fork_child(void);
 
 /* The next four are called with qp->progress.lock held. */
 
@@ -38,7 +36,5 @@ void uroce_ud_release_all(struct uroce_qp *qp);
 bool uroce_mcast_is_member(struct uroce_qp *qp);
 /* Detaches qp from all multicast groups.  Control call: no locks held. */
 void uroce_mcast_detach_all(struct uroce_qp *qp);
-/* Fork handler of the child. */
-void uroce_mcast_fork_child(void);
 
 #endif

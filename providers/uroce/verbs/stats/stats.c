@@ -9,6 +9,7 @@
 #include <rdma/uroce-abi.h>
 
 #include "link/scm_rights.h"
+#include "verbs/fork.h"
 #include "verbs/uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -82,20 +83,22 @@ void uroce_stats_put(struct progress *progress)
 	pthread_mutex_unlock(&stat_lock);
 }
 
-void uroce_stats_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&stat_lock);
 }
 
-void uroce_stats_fork_parent(void)
+static void finish_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&stat_lock);
 }
 
-void uroce_stats_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	stats_capture_fork_child();
 	watching = false;
 	stat_users = 0;
 	pthread_mutex_unlock(&stat_lock);
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_STATS, prepare_fork, finish_fork_in_parent, finish_fork_in_child)

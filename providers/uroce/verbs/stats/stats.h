@@ -14,10 +14,6 @@
  */
 void uroce_stats_get(struct progress *progress);
 void uroce_stats_put(struct progress *progress);
-/* Fork handlers, called by context/fork_handlers.c. */
-void uroce_stats_fork_prepare(void);
-void uroce_stats_fork_parent(void);
-void uroce_stats_fork_child(void);
 
 /*
  * Writes the state of the process as records (struct uroce_abi_record) to a new memfd.  Returns its

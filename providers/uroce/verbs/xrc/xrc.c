@@ -29,17 +29,17 @@ static struct {
 	uint32_t used;
 } table = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
-void uroce_xrc_fork_prepare(void)
+static void prepare_fork(void)
 {
 	pthread_mutex_lock(&domains_lock);
 }
 
-void uroce_xrc_fork_parent(void)
+static void finish_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&domains_lock);
 }
 
-void uroce_xrc_fork_child(void)
+static void finish_fork_in_child(void)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -302,3 +302,5 @@ const struct uroce_pd *uroce_xrc_pd(struct uroce_qp *qp, uint32_t srqn)
 	pthread_rwlock_unlock(&table.lock);
 	return pd;
 }
+
+UROCE_FORK_HANDLERS(UROCE_FORK_XRC, prepare_fork, finish_fork_in_parent, finish_fork_in_child)

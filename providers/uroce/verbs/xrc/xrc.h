@@ -84,9 +84,4 @@ int uroce_xrc_qp_handle_close(struct xrc_qp_handle *handle);
 /* Raises an asynchronous event for all handles of qp.  Caller holds qp->progress.lock. */
 void uroce_xrc_async_event(struct uroce_qp *qp, enum ibv_event_type type);
 
-/* Fork handlers: no thread changes the lists during the fork. */
-void uroce_xrc_fork_prepare(void);
-void uroce_xrc_fork_parent(void);
-void uroce_xrc_fork_child(void);
-
 #endif
