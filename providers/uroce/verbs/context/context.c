@@ -137,7 +137,7 @@ void uroce_provider_stop(struct progress *progress)
 	progress_put(progress);
 }
 
-void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+void *uroce_alloc_context(struct ibv_device *device, const struct abi_ops *ops, void *private_data)
 {
 	char text[PROGRESS_ERROR_TEXT];
 	struct progress *progress;
@@ -145,7 +145,6 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	struct uroce_context *context;
 	int error;
 
-	(void)cmd_fd;
 	error = uroce_fork_init();
 	if (error) {
 		errno = error;
@@ -170,7 +169,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	error = uroce_async_open(context);
 	if (error)
 		goto uninit_context;
-	abi_set_ops(&context->base, &uroce_ops);
+	abi_set_ops(&context->base, ops);
 	context->base.context.num_comp_vectors = (int)uroce_workers_max(&settings);
 	uroce_netdev_events_get(progress);
 	uroce_stats_get(progress);

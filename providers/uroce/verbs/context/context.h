@@ -9,11 +9,11 @@
 #include "verbs/uroce.h"
 
 /*
- * The alloc_context operation of verbs_device_ops; returns a verbs_context, or NULL with errno and
- * a message on stderr.  private_data points to the cmd_fd of an import, which the context then
- * owns, or is NULL.
+ * The alloc_context operation of verbs_device_ops, for a context with these operations; returns a
+ * verbs_context, or NULL with errno and a message on stderr.  private_data points to the cmd_fd of
+ * an import, which the context then owns, or is NULL.
  */
-void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data);
+void *uroce_alloc_context(struct ibv_device *device, const struct abi_ops *ops, void *private_data);
 
 /*
  * Implements ibv_import_device(): opens another context of the device to which cmd_fd, a duplicate,

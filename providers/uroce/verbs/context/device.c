@@ -12,10 +12,11 @@
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct uroce_device *devices; /* in the order of creation */
 static struct uroce_context *contexts;
+static const struct verbs_device_ops *device_ops;
 
-bool uroce_owns_device(const struct ibv_device *device)
+void uroce_devices_set_ops(const struct verbs_device_ops *ops)
 {
-	return ((const struct verbs_device *)device)->ops == &uroce_device_ops;
+	device_ops = ops;
 }
 
 /* A deleted interface never returns: a new one with its index or name is another interface. */
@@ -70,7 +71,7 @@ static struct uroce_device *create_device(const struct netdev *netdev)
 	public->node_type = IBV_NODE_CA;
 	public->transport_type = IBV_TRANSPORT_IB;
 	set_names(public, netdev->name);
-	device->base.ops = &uroce_device_ops;
+	device->base.ops = device_ops;
 	/* One reference is never dropped, so the pointer stays valid while the process runs. */
 	atomic_init(&device->base.refcount, 1);
 	device->index = (int)netdev->index;

@@ -14,14 +14,13 @@
 
 #include "verbs/uroce.h"
 
-extern const struct verbs_device_ops uroce_device_ops;
-
 static inline struct uroce_device *to_uroce_device(struct ibv_device *device)
 {
 	return (struct uroce_device *)device;
 }
 
-bool uroce_owns_device(const struct ibv_device *device);
+/* Sets the operations of all devices, before the first list is requested. */
+void uroce_devices_set_ops(const struct verbs_device_ops *ops);
 
 /*
  * Returns the devices whose interface is up and has an address, loopback last, in a malloc'ed list.

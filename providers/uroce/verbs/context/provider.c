@@ -14,6 +14,7 @@
 #include "context.h"
 #include "device.h"
 #include "verbs/abi/dropin_ops.h"
+#include "verbs/abi/ops.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -31,16 +32,22 @@ static const struct verbs_match_ent no_kernel_devices[] = { { .kind = 0 } };
 
 static void *alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
 {
-	return UROCE_NO_CANCEL(uroce_alloc_context(device, cmd_fd, private_data));
+	(void)cmd_fd;
+	return UROCE_NO_CANCEL(uroce_alloc_context(device, &uroce_ops, private_data));
 }
 
-const struct verbs_device_ops uroce_device_ops = {
+static const struct verbs_device_ops device_ops = {
 	.name = "uroce",
 	.match_max_abi_version = UINT32_MAX,
 	.match_table = no_kernel_devices,
 	.match_device = never_match,
 	.alloc_context = alloc_context,
 };
+
+static bool owns_device(const struct ibv_device *device)
+{
+	return ((const struct verbs_device *)device)->ops == &device_ops;
+}
 
 static int list_devices(struct ibv_device ***list, unsigned int *count)
 {
@@ -90,7 +97,7 @@ static const struct uroce_dropin_ops this_copy = {
 	.version = UROCE_DROPIN_OPS_VERSION,
 	.load = abi_load,
 	.list_devices = list_devices,
-	.owns_device = uroce_owns_device,
+	.owns_device = owns_device,
 	.device_guid = device_guid,
 	.device_index = device_index,
 	.describe_device = uroce_describe_device,
@@ -127,6 +134,7 @@ __attribute__((constructor)) static void register_copy(void)
 {
 	void *library;
 
+	uroce_devices_set_ops(&device_ops);
 	if (uroce_first_copy)
 		return;
 	uroce_first_copy = &this_copy;
@@ -138,7 +146,7 @@ __attribute__((constructor)) static void register_copy(void)
 	 * modified without a lock, which is safe only while libibverbs itself loads drivers.
 	 */
 	if (!dlsym(library, UROCE_DROPIN_SYMBOL) && abi_load(library))
-		uroce_abi.register_driver(&uroce_device_ops);
+		uroce_abi.register_driver(&device_ops);
 	dlclose(library);
 }
 
