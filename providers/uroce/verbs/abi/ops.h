@@ -78,9 +78,6 @@
 	Z(struct ibv_mw *, alloc_mw,                                                               \
 	  (struct ibv_pd *pd, enum ibv_mw_type type),                                              \
 	  (pd, type), pd->context)                                                                 \
-	Y(bind_mw,                                                                                 \
-	  (struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),                        \
-	  (qp, mw, bind))                                                                          \
 	W(dealloc_mw, (struct ibv_mw *mw), (mw))                                                   \
 	/* dm.c */                                                                                 \
 	Z(struct ibv_dm *, alloc_dm,                                                               \
@@ -123,6 +120,9 @@
 	   struct ibv_qp_init_attr *init),                                                         \
 	  (qp, attr, mask, init))                                                                  \
 	W(destroy_qp, (struct ibv_qp *qp), (qp))                                                   \
+	Y(bind_mw,                                                                                 \
+	  (struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),                        \
+	  (qp, mw, bind))                                                                          \
 	/* post.c, which sets errno itself */                                                      \
 	X(post_send)                                                                               \
 	X(post_recv)                                                                               \

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/fork.h"
 #include "mr.h"
 #include "verbs/abi/ops.h"
 
@@ -108,39 +107,6 @@ int uroce_mw_init_wqe(const struct uroce_qp *qp, enum ibv_mw_type type, const st
 	/* Adapters use only the low byte of rkey; programs may leave the other bits 0. */
 	wqe->bind.rkey = (mw->rkey & (uint32_t)KEY_INDEX_MASK) | (rkey & ~(uint32_t)KEY_INDEX_MASK);
 	return 0;
-}
-
-int uroce_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	const unsigned int flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
-	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
-	struct eng_send_wqe *wqe;
-	uint32_t rkey;
-	int error = 0;
-
-	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || (bind->send_flags & ~flags))
-		return EINVAL;
-	if (uroce_is_stale(qp->generation))
-		return EIO;
-	pthread_mutex_lock(&qp->progress.lock);
-	rkey = ibv_inc_rkey(mw->rkey);
-	wqe = eng_sq_next(qp->progress.engine);
-	if (eng_qp_state(qp->progress.engine) < ENG_RTS)
-		error = EINVAL;
-	else if (!wqe)
-		error = ENOMEM;
-	else
-		error = uroce_mw_init_wqe(qp, IBV_MW_TYPE_1, mw, rkey, &bind->bind_info, wqe);
-	if (!error) {
-		wqe->wr_id = bind->wr_id;
-		wqe->flags = (uint8_t)(bind->send_flags & (unsigned int)UROCE_SEND_FLAGS);
-		eng_sq_push(qp->progress.engine);
-		/* The new key is valid for posting at once: ibv_bind_mw(3). */
-		mw->rkey = rkey;
-		uroce_sends_pushed(qp);
-	}
-	pthread_mutex_unlock(&qp->progress.lock);
-	return error;
 }
 
 static struct uroce_mw *find_window(uint32_t key)

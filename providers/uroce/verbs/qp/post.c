@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ibv_post_send() and ibv_post_recv().  Each call takes the QP's lock once.  Requests before a bad
- * one are posted, as the manual pages require.
+ * ibv_post_send(), ibv_post_recv() and ibv_bind_mw().  Each call takes the QP's lock once. Requests
+ * before a bad one are posted, as the manual pages require.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -243,6 +243,39 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 		return 0;
 	*bad_wr = wr;
 	return fail_with_errno(error);
+}
+
+int uroce_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	const unsigned int flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
+	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct eng_send_wqe *wqe;
+	uint32_t rkey;
+	int error = 0;
+
+	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || (bind->send_flags & ~flags))
+		return EINVAL;
+	if (uroce_is_stale(qp->generation))
+		return EIO;
+	pthread_mutex_lock(&qp->progress.lock);
+	rkey = ibv_inc_rkey(mw->rkey);
+	wqe = eng_sq_next(qp->progress.engine);
+	if (eng_qp_state(qp->progress.engine) < ENG_RTS)
+		error = EINVAL;
+	else if (!wqe)
+		error = ENOMEM;
+	else
+		error = uroce_mw_init_wqe(qp, IBV_MW_TYPE_1, mw, rkey, &bind->bind_info, wqe);
+	if (!error) {
+		wqe->wr_id = bind->wr_id;
+		wqe->flags = (uint8_t)(bind->send_flags & (unsigned int)UROCE_SEND_FLAGS);
+		eng_sq_push(qp->progress.engine);
+		/* The new key is valid for posting at once: ibv_bind_mw(3). */
+		mw->rkey = rkey;
+		uroce_sends_pushed(qp);
+	}
+	pthread_mutex_unlock(&qp->progress.lock);
+	return error;
 }
 
 inline int uroce_push_recv_wqe(struct eng_ring *ring, uint32_t max_sge,
