@@ -175,11 +175,6 @@ int uroce_free_dm(struct ibv_dm *ibv_dm)
 	return 0;
 }
 
-void uroce_dm_put(struct uroce_dm *dm)
-{
-	atomic_fetch_sub(&dm->users, 1);
-}
-
 static int check_region(const struct uroce_dm *dm, uint64_t offset, size_t length,
 			unsigned int access)
 {

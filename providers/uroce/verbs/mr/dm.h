@@ -25,7 +25,4 @@ static inline struct uroce_dm *to_uroce_dm(struct ibv_dm *dm)
 	return ((struct uroce_dm *)dm)->real;
 }
 
-/* Called when a memory region of dm has been destroyed. */
-void uroce_dm_put(struct uroce_dm *dm);
-
 #endif

@@ -200,7 +200,7 @@ static int destroy_mr(struct uroce_mr *mr)
 	if (error)
 		return error;
 	if (mr->dm)
-		uroce_dm_put(mr->dm);
+		atomic_fetch_sub(&mr->dm->users, 1);
 	uroce_pd_put(mr->pd);
 	uroce_object_remove(mr->owner_context, UROCE_OBJECT_MR);
 	return 0;
