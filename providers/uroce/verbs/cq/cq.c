@@ -95,46 +95,16 @@ static void fill_wc(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 	to->dlid_path_bits = 0;
 }
 
-/* Returns true if ring index index is later than other. */
-static bool is_after(uint32_t index, uint32_t other)
-{
-	return (int32_t)(index - other) > 0;
-}
-
 /* CQEs that have been polled need no event.  Called with cq->lock held. */
 static void set_tail(struct uroce_cq *cq, uint32_t tail)
 {
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
 	if (!cq->channel)
 		return;
-	if (is_after(tail, cq->notified_idx))
+	if (uroce_cq_is_after(tail, cq->notified_idx))
 		cq->notified_idx = tail;
-	if (is_after(tail, cq->solicited_idx))
+	if (uroce_cq_is_after(tail, cq->solicited_idx))
 		cq->solicited_idx = tail;
-}
-
-void uroce_cq_send_event(struct uroce_cq *cq)
-{
-	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-
-	/* An event covers one completion, or all of them if the CQ has moderation. */
-	if (cq->moderation.period)
-		cq->notified_idx = head;
-	else if (cq->notified_idx != head)
-		cq->notified_idx++;
-	/* One event for each arming: ibv_req_notify_cq(3). */
-	cq->notify = UROCE_NOTIFY_NONE;
-	if (cq->channel)
-		uroce_channel_event(cq->channel, cq);
-}
-
-/* Sends or defers the event of a completion.  Called with cq->lock held. */
-static void send_or_defer_event(struct uroce_cq *cq, bool solicited)
-{
-	if (cq->notify == UROCE_NOTIFY_SOLICITED && !solicited)
-		return;
-	if (!uroce_cq_defer_event(&cq->moderation))
-		uroce_cq_send_event(cq);
 }
 
 /* Called with cq->lock held. */
@@ -177,7 +147,7 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 		if (is_solicited(wc))
 			cq->solicited_idx = head + 1;
 		if (cq->notify != UROCE_NOTIFY_NONE)
-			send_or_defer_event(cq, is_solicited(wc));
+			uroce_cq_raise_event(cq, is_solicited(wc));
 	}
 	pthread_mutex_unlock(&cq->lock);
 }
@@ -208,8 +178,8 @@ static void clean_ring(struct uroce_cq *cq,
 		uint32_t from = i & cq->mask, to = new_head & cq->mask;
 
 		if (matches(&cq->ring[from], number)) {
-			notified_idx -= is_after(cq->notified_idx, i);
-			solicited_idx -= is_after(cq->solicited_idx, i);
+			notified_idx -= uroce_cq_is_after(cq->notified_idx, i);
+			solicited_idx -= uroce_cq_is_after(cq->solicited_idx, i);
 			continue;
 		}
 		if (from != to) {
@@ -320,30 +290,6 @@ int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 	return uroce_cq_poll(to_uroce_cq(ibv_cq), count, wc, NULL);
 }
 
-bool uroce_cq_has_unnotified(const struct uroce_cq *cq)
-{
-	uint32_t last = cq->notify == UROCE_NOTIFY_ANY
-				? atomic_load_explicit(&cq->head, memory_order_relaxed)
-				: cq->solicited_idx;
-
-	return cq->notify != UROCE_NOTIFY_NONE && is_after(last, cq->notified_idx);
-}
-
-/*
- * CQEs that no event has covered yet raise one unless they are polled soon: the application cannot
- * know whether they arrived before the CQ was armed or after (decisions/completion-events.md).
- * Called with cq->lock held; cq is armed.
- */
-static void notify_existing(struct uroce_cq *cq)
-{
-	if (!cq->channel || cq->moderation.deferred || !uroce_cq_has_unnotified(cq))
-		return;
-	if (cq->moderation.period || !atomic_load(&cq->moderation.has_timer))
-		send_or_defer_event(cq, true);
-	else
-		uroce_cq_schedule_missed_event(cq);
-}
-
 int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
@@ -352,7 +298,7 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 
 	if (uroce_is_stale(cq->generation))
 		return EIO;
-	/* If the timer cannot be created, notify_existing() sends the event at once. */
+	/* If the timer cannot be created, the event of existing CQEs is sent at once. */
 	if (cq->channel && !atomic_load(&cq->moderation.has_timer) &&
 	    atomic_load(&cq->head) != atomic_load(&cq->tail))
 		uroce_cq_create_timer(cq);
@@ -362,7 +308,7 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 		cq->notify = UROCE_NOTIFY_ANY;
 	else if (cq->notify == UROCE_NOTIFY_NONE)
 		cq->notify = UROCE_NOTIFY_SOLICITED;
-	notify_existing(cq);
+	uroce_cq_raise_missed_event(cq);
 	other_workers = uroce_cq_other_workers(&cq->workers);
 	pthread_mutex_unlock(&cq->lock);
 	do

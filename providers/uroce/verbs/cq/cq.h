@@ -55,6 +55,12 @@ static inline struct uroce_cq *to_uroce_cq(struct ibv_cq *cq)
 	return (struct uroce_cq *)cq;
 }
 
+/* Returns true if ring index index is later than other. */
+static inline bool uroce_cq_is_after(uint32_t index, uint32_t other)
+{
+	return (int32_t)(index - other) > 0;
+}
+
 /* Returns the size of a CQ created with cqe entries: a power of two, or 0 if out of range. */
 uint32_t uroce_cq_entries(int cqe);
 /* Allocates ring and locks of a zeroed cq; returns 0 or ENOMEM.  uroce_cq_fini() frees them. */
@@ -77,11 +83,6 @@ void uroce_cq_clean_srq(struct uroce_cq *cq, uint32_t srqn);
 int uroce_cq_poll_ring(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *timestamps);
 /* As uroce_cq_poll_ring(), but makes progress once if the CQ is empty; -1 after an overrun. */
 int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *timestamps);
-
-/* Returns true if cq is armed and has CQEs that no event has covered.  cq->lock is held. */
-bool uroce_cq_has_unnotified(const struct uroce_cq *cq);
-/* Sends an event to the channel and disarms the CQ.  cq->lock is held. */
-void uroce_cq_send_event(struct uroce_cq *cq);
 
 /* Options of create_cq_ex. */
 struct uroce_cq_options {

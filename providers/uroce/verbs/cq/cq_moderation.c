@@ -22,7 +22,8 @@ static void set_timer(const struct uroce_cq_moderation *moderation, uint32_t mic
 	timerfd_settime(moderation->timer_fd, 0, &when, NULL);
 }
 
-bool uroce_cq_defer_event(struct uroce_cq_moderation *moderation)
+/* Returns true if the event of a completion is deferred.  Called with cq->lock held. */
+static bool defer_event(struct uroce_cq_moderation *moderation)
 {
 	if (!moderation->period)
 		return false;
@@ -37,16 +38,51 @@ bool uroce_cq_defer_event(struct uroce_cq_moderation *moderation)
 	return true;
 }
 
+/* Sends an event to the channel and disarms the CQ.  Called with cq->lock held. */
+static void send_event(struct uroce_cq *cq)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	/* An event covers one completion, or all of them if the CQ has moderation. */
+	if (cq->moderation.period)
+		cq->notified_idx = head;
+	else if (cq->notified_idx != head)
+		cq->notified_idx++;
+	/* One event for each arming: ibv_req_notify_cq(3). */
+	cq->notify = UROCE_NOTIFY_NONE;
+	if (cq->channel)
+		uroce_channel_event(cq->channel, cq);
+}
+
+void uroce_cq_raise_event(struct uroce_cq *cq, bool solicited)
+{
+	if (cq->notify == UROCE_NOTIFY_SOLICITED && !solicited)
+		return;
+	if (!defer_event(&cq->moderation))
+		send_event(cq);
+}
+
 /* Sends the deferred event, if there is one.  Called with cq->lock held. */
 static void send_deferred_event(struct uroce_cq *cq)
 {
 	if (!cq->moderation.deferred)
 		return;
 	cq->moderation.deferred = 0;
-	uroce_cq_send_event(cq);
+	send_event(cq);
 }
 
-void uroce_cq_schedule_missed_event(struct uroce_cq *cq)
+/* Returns true if cq is armed and has CQEs that no event has covered.  cq->lock is held. */
+static bool has_unnotified(const struct uroce_cq *cq)
+{
+	uint32_t last = cq->notify == UROCE_NOTIFY_ANY
+				? atomic_load_explicit(&cq->head, memory_order_relaxed)
+				: cq->solicited_idx;
+
+	return cq->notify != UROCE_NOTIFY_NONE && uroce_cq_is_after(last, cq->notified_idx);
+}
+
+/* Called with cq->lock held, if the CQ has a timer. */
+static void schedule_missed_event(struct uroce_cq *cq)
 {
 	struct uroce_cq_moderation *moderation = &cq->moderation;
 
@@ -57,19 +93,29 @@ void uroce_cq_schedule_missed_event(struct uroce_cq *cq)
 	set_timer(moderation, MISSED_EVENT_DELAY_US);
 }
 
+void uroce_cq_raise_missed_event(struct uroce_cq *cq)
+{
+	if (!cq->channel || cq->moderation.deferred || !has_unnotified(cq))
+		return;
+	if (cq->moderation.period || !atomic_load(&cq->moderation.has_timer))
+		uroce_cq_raise_event(cq, true);
+	else
+		schedule_missed_event(cq);
+}
+
 /* Called with cq->lock held. */
 static void check_missed_event(struct uroce_cq *cq)
 {
 	if (!cq->moderation.missed_event_timer_set)
 		return;
 	cq->moderation.missed_event_timer_set = false;
-	if (cq->moderation.deferred || !uroce_cq_has_unnotified(cq))
+	if (cq->moderation.deferred || !has_unnotified(cq))
 		return;
 	/* The timer may have been set by an earlier arming. */
 	if (progress_now() - cq->moderation.armed_at < MISSED_EVENT_DELAY_US * UINT64_C(500))
-		uroce_cq_schedule_missed_event(cq);
+		schedule_missed_event(cq);
 	else
-		uroce_cq_send_event(cq);
+		send_event(cq);
 }
 
 /* Runs in the progress thread, without locks. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deferred completion events.  Moderation (ibv_modify_cq()): the event of an armed CQ is deferred
- * until cq_count completions have arrived, or cq_period after the first of them.  Without cq_period
- * no event is deferred, because cq_count completions may never arrive.  The event of CQEs that
- * arrived before the CQ was armed is deferred as well, to give the program time to poll them.
+ * Completion events, sent or deferred.  Moderation (ibv_modify_cq()): the event of an armed CQ is
+ * deferred until cq_count completions have arrived, or cq_period after the first of them.  Without
+ * cq_period no event is deferred, because cq_count completions may never arrive.  The event of CQEs
+ * that arrived before the CQ was armed is deferred as well, to give the program time to poll them.
  */
 #ifndef UROCE_VERBS_CQ_MODERATION_H
 #define UROCE_VERBS_CQ_MODERATION_H
@@ -25,15 +25,16 @@ struct uroce_cq_moderation {
 	int timer_fd;
 };
 
-/* Returns true if the event of a completion of an armed CQ is deferred.  cq->lock is held. */
-bool uroce_cq_defer_event(struct uroce_cq_moderation *moderation);
+/* Sends or defers the event of a completion of an armed CQ.  cq->lock is held. */
+void uroce_cq_raise_event(struct uroce_cq *cq, bool solicited);
+/*
+ * CQEs that no event has covered yet raise one unless they are polled soon: the application cannot
+ * know whether they arrived before the CQ was armed or after (decisions/completion-events.md).
+ * cq->lock is held; cq is armed.
+ */
+void uroce_cq_raise_missed_event(struct uroce_cq *cq);
 /* Creates the timer if there is none.  Returns 0 or a positive errno.  Called without cq->lock. */
 int uroce_cq_create_timer(struct uroce_cq *cq);
-/*
- * The CQ was armed while it had CQEs that no event has covered: raises an event unless they are
- * polled within 1 ms.  cq->lock is held; the CQ has a timer.
- */
-void uroce_cq_schedule_missed_event(struct uroce_cq *cq);
 /* Destroys the timer.  Called without cq->lock. */
 void uroce_cq_destroy_timer(struct uroce_cq *cq);
 
