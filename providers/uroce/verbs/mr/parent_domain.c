@@ -143,3 +143,23 @@ void uroce_buffer_free(struct uroce_buffer *buffer)
 		free(buffer->memory);
 	buffer->memory = NULL;
 }
+
+static uint32_t round_up_slots(uint32_t wr)
+{
+	uint32_t slots = 1;
+
+	while (slots < wr)
+		slots *= 2;
+	return slots;
+}
+
+int uroce_ring_alloc(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
+		     uint64_t resource, uint32_t wr, uint32_t slot_bytes)
+{
+	uint32_t slots = round_up_slots(wr);
+	int error = uroce_buffer_alloc(buffer, pd, (size_t)slots * slot_bytes, resource);
+
+	if (!error)
+		eng_ring_init(ring, buffer->memory, slot_bytes, slots, wr);
+	return error;
+}

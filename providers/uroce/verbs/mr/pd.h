@@ -40,5 +40,8 @@ struct uroce_buffer {
 int uroce_buffer_alloc(struct uroce_buffer *buffer, struct uroce_pd *pd, size_t bytes,
 		       uint64_t resource);
 void uroce_buffer_free(struct uroce_buffer *buffer);
+/* Allocates a ring for wr WQEs of slot_bytes by uroce_buffer_alloc().  Returns 0 or ENOMEM. */
+int uroce_ring_alloc(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
+		     uint64_t resource, uint32_t wr, uint32_t slot_bytes);
 
 #endif

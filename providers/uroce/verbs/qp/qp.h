@@ -93,10 +93,6 @@ void uroce_qp_stop(struct uroce_qp *qp);
 /* Stops and frees qp; the implementation of destroy_qp. */
 void uroce_qp_free(struct uroce_qp *qp);
 
-/* Allocates a ring for wr WQEs of slot_bytes by uroce_buffer_alloc().  Returns 0 or ENOMEM. */
-int uroce_ring_alloc(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
-		     uint64_t resource, uint32_t wr, uint32_t slot_bytes);
-
 /* Sets the functions of struct ibv_qp_ex for the operations in flags.  Returns 0 or EOPNOTSUPP. */
 int uroce_wr_set_ops(struct uroce_qp *qp, uint64_t flags);
 
