@@ -153,7 +153,6 @@ LAYERS = {
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
     ("verbs", "cq", "deferred_qp_work"): "an overrun ends queue pairs",
-    ("verbs", "qp", "stats_snapshot"): "counters of a queue pair outlive it",
     ("progress", "demux", "gsi_rxq"): "datagrams of queue pair 1",
 }
 # Files that still call each other in a circle, by layer.

@@ -26,11 +26,6 @@ enum {
 	ACK_POLL_US = 20,
 };
 
-struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
-{
-	return (struct uroce_qp *)((char *)progress_qp - offsetof(struct uroce_qp, progress));
-}
-
 /* Requests beyond the limits of the device fail here, not later (rule U1). */
 static int check_cap(const struct ibv_qp_cap *cap)
 {
@@ -477,6 +472,19 @@ void uroce_qp_wait_acks(struct uroce_qp *qp)
 	}
 }
 
+/* Adds the counters of qp, which is being stopped, to those of its device. */
+static void accumulate_counters(const struct uroce_qp *qp)
+{
+	struct uroce_device *device = qp->context->device;
+	struct eng_qp_info info;
+
+	eng_qp_query(qp->progress.engine, &info);
+	pthread_mutex_lock(&device->port_lock);
+	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
+		device->destroyed_qp_counters[i] += info.counters[i];
+	pthread_mutex_unlock(&device->port_lock);
+}
+
 /* Removes qp from the network and from its CQs, and drops its unread events. */
 static void stop_traffic(struct uroce_qp *qp)
 {
@@ -489,7 +497,7 @@ static void stop_traffic(struct uroce_qp *qp)
 	uroce_mcast_detach_all(qp);
 	progress_qp_remove(qp->progress.worker, &qp->progress);
 	uroce_ud_release_all(qp);
-	uroce_qp_accumulate_counters(qp);
+	accumulate_counters(qp);
 	/* Returns the packets in flight to the budget of the worker. */
 	eng_set_state(qp->progress.engine, ENG_RESET, 0);
 	uroce_async_purge(qp->context, &qp->base.qp);

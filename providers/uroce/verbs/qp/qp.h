@@ -61,7 +61,10 @@ static inline struct uroce_qp *to_uroce_qp(struct ibv_qp *qp)
 struct uroce_qp *uroce_qp_of_handle(struct ibv_qp *qp);
 
 /* Every struct progress_qp is part of a struct uroce_qp. */
-struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp);
+static inline struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
+{
+	return (struct uroce_qp *)((char *)progress_qp - offsetof(struct uroce_qp, progress));
+}
 
 /* Sets the in-flight budget of the QPs of worker for socket buffers of receive_buffer bytes. */
 void uroce_set_inflight_budget(const struct progress *worker, uint32_t receive_buffer);
@@ -104,8 +107,5 @@ int uroce_wr_set_ops(struct uroce_qp *qp, uint64_t flags);
  * holds qp->progress.lock.
  */
 void uroce_sends_pushed(struct uroce_qp *qp);
-
-/* Adds the counters of a QP that is being destroyed to those of its device. */
-void uroce_qp_accumulate_counters(const struct uroce_qp *qp);
 
 #endif

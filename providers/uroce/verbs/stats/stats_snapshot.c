@@ -163,18 +163,6 @@ static void write_device(struct uroce_device *device, unsigned int open, void *a
 	pthread_mutex_unlock(&device->port_lock);
 }
 
-void uroce_qp_accumulate_counters(const struct uroce_qp *qp)
-{
-	struct uroce_device *device = qp->context->device;
-	struct eng_qp_info info;
-
-	eng_qp_query(qp->progress.engine, &info);
-	pthread_mutex_lock(&device->port_lock);
-	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
-		device->destroyed_qp_counters[i] += info.counters[i];
-	pthread_mutex_unlock(&device->port_lock);
-}
-
 static void fill_qp_fields(struct uroce_abi_stat_qp *record, const struct eng_qp_info *info)
 {
 	record->qpn = info->qpn;
