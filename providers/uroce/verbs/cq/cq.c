@@ -158,8 +158,8 @@ static bool wc_is_of_qp(const struct ibv_wc *wc, uint32_t qpn)
 }
 
 /*
- * Receives of an XRC SRQ have its number in src_qp, see uroce_xrc_complete(); datagrams have a QPN
- * there, and only they have a GRH.
+ * Receives of an XRC SRQ have its number in src_qp (engine_ops.c); datagrams have a QPN there, and
+ * only they have a GRH.
  */
 static bool wc_is_of_srq(const struct ibv_wc *wc, uint32_t srqn)
 {

@@ -6,6 +6,16 @@
 #include "srq.h"
 #include "verbs/xrc/xrc.h"
 
+/* Returns the PD of an SRQ of an XRC target, for comparison only; NULL if there is no such SRQ. */
+static const struct uroce_pd *xrc_pd(const struct uroce_qp *qp, uint32_t srqn)
+{
+	const struct uroce_srq *srq = uroce_xrc_srq_get(qp, srqn);
+	const struct uroce_pd *pd = srq ? srq->pd->domain : NULL;
+
+	uroce_xrc_srq_put();
+	return pd;
+}
+
 /*
  * XRC target: the protection domain is that of the SRQ.  Not inlined, and called last, so that
  * map_local() need not save registers for this rare case.
@@ -14,8 +24,8 @@ static __attribute__((noinline)) void *map_xrc_target(struct uroce_qp *qp, struc
 						      uint32_t key, uint64_t addr, uint32_t length,
 						      uint32_t need)
 {
-	return mkey_table_map(cache, uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key,
-			      addr, length, need);
+	return mkey_table_map(cache, xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key, addr,
+			      length, need);
 }
 
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
@@ -42,14 +52,39 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 	return mkey_table_map(&qp->rkey_cache, qp->pd->domain, rkey, addr, length, need);
 }
 
+/* Not inlined, as map_xrc_target(). */
+static __attribute__((noinline)) void complete_xrc(const struct uroce_qp *qp,
+						   const struct eng_wc *wc)
+{
+	struct eng_wc wc_with_srqn = *wc;
+	const struct uroce_srq *srq = uroce_xrc_srq_get(qp, wc->srqn);
+
+	/* src_qpn, which only datagrams use, has the SRQ number for uroce_cq_clean_srq(). */
+	wc_with_srqn.src_qpn = wc->srqn;
+	/* The SRQ may have been destroyed since the message began; the completion is dropped. */
+	if (srq)
+		uroce_cq_complete(srq->cq, qp->progress.qpn, &wc_with_srqn);
+	uroce_xrc_srq_put();
+}
+
 static void complete(void *owner, const struct eng_wc *wc)
 {
 	struct uroce_qp *qp = owner;
 
 	if (qp->type == ENG_XRC_RECV)
-		uroce_xrc_complete(qp, wc);
+		complete_xrc(qp, wc);
 	else
 		uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
+}
+
+static enum eng_rq_result take_xrc_receive(const struct uroce_qp *qp, uint32_t srqn,
+					   struct eng_recv_desc *wqe, struct eng_sge *sge)
+{
+	struct uroce_srq *srq = uroce_xrc_srq_get(qp, srqn);
+	enum eng_rq_result result = srq ? uroce_srq_take_receive(srq, wqe, sge) : ENG_RQ_DENIED;
+
+	uroce_xrc_srq_put();
+	return result;
 }
 
 static enum eng_rq_result get_recv_wqe(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
@@ -58,16 +93,18 @@ static enum eng_rq_result get_recv_wqe(void *owner, uint32_t srqn, struct eng_re
 	struct uroce_qp *qp = owner;
 
 	if (qp->type == ENG_XRC_RECV)
-		return uroce_xrc_take_receive(qp, srqn, wqe, sge);
+		return take_xrc_receive(qp, srqn, wqe, sge);
 	return uroce_srq_take_receive(qp->srq, wqe, sge);
 }
 
 void uroce_qp_async_event(struct uroce_qp *qp, enum ibv_event_type type)
 {
-	if (qp->type == ENG_XRC_RECV)
-		uroce_xrc_async_event(qp, type);
-	else
+	if (qp->type != ENG_XRC_RECV)
 		uroce_async_event(qp->context, type, &qp->base.qp);
+	/* Only an XRC target has handles. */
+	for (struct xrc_qp_handle *handle = qp->handles; handle; handle = handle->next)
+		uroce_async_event(to_uroce_context(handle->base.qp.context), type,
+				  &handle->base.qp);
 }
 
 static void event(void *owner, enum eng_event event)

@@ -253,54 +253,18 @@ void uroce_xrc_remove_srq(struct uroce_srq *srq)
 	atomic_fetch_sub(&srq->xrcd->users, 1);
 }
 
-/* Called with table.lock held. */
-static struct uroce_srq *find_srq(const struct uroce_qp *qp, uint32_t srqn)
+struct uroce_srq *uroce_xrc_srq_get(const struct uroce_qp *qp, uint32_t srqn)
 {
-	struct uroce_srq *srq = srqn - 1 < table.size ? table.srqs[srqn - 1] : NULL;
+	struct uroce_srq *srq;
 
+	pthread_rwlock_rdlock(&table.lock);
+	srq = srqn - 1 < table.size ? table.srqs[srqn - 1] : NULL;
 	return srq && srq->xrc_domain == qp->xrc_domain ? srq : NULL;
 }
 
-enum eng_rq_result uroce_xrc_take_receive(struct uroce_qp *qp, uint32_t srqn,
-					  struct eng_recv_desc *wqe, struct eng_sge *sge)
+void uroce_xrc_srq_put(void)
 {
-	enum eng_rq_result result = ENG_RQ_DENIED;
-	struct uroce_srq *srq;
-
-	pthread_rwlock_rdlock(&table.lock);
-	srq = find_srq(qp, srqn);
-	if (srq)
-		result = uroce_srq_take_receive(srq, wqe, sge);
 	pthread_rwlock_unlock(&table.lock);
-	return result;
-}
-
-void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc)
-{
-	struct eng_wc wc_with_srqn = *wc;
-	struct uroce_srq *srq;
-
-	/* src_qpn, which only datagrams use, has the SRQ number for uroce_cq_clean_srq(). */
-	wc_with_srqn.src_qpn = wc->srqn;
-	pthread_rwlock_rdlock(&table.lock);
-	srq = find_srq(qp, wc->srqn);
-	/* The SRQ may have been destroyed since the message began; the completion is dropped. */
-	if (srq)
-		uroce_cq_complete(srq->cq, qp->progress.qpn, &wc_with_srqn);
-	pthread_rwlock_unlock(&table.lock);
-}
-
-const struct uroce_pd *uroce_xrc_pd(struct uroce_qp *qp, uint32_t srqn)
-{
-	const struct uroce_pd *pd = NULL;
-	struct uroce_srq *srq;
-
-	pthread_rwlock_rdlock(&table.lock);
-	srq = find_srq(qp, srqn);
-	if (srq)
-		pd = srq->pd->domain;
-	pthread_rwlock_unlock(&table.lock);
-	return pd;
 }
 
 UROCE_FORK_HANDLERS(UROCE_FORK_XRC, prepare_fork, finish_fork_in_parent, finish_fork_in_child)

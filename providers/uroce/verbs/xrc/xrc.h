@@ -69,19 +69,17 @@ void uroce_xrc_unlink_srq(struct uroce_srq *srq);
 /* As above, and drops the references of srq to CQ and domain. */
 void uroce_xrc_remove_srq(struct uroce_srq *srq);
 
-/* Engine callbacks of target QP qp for SRQ srqn, with qp->progress.lock held. */
-enum eng_rq_result uroce_xrc_take_receive(struct uroce_qp *qp, uint32_t srqn,
-					  struct eng_recv_desc *wqe, struct eng_sge *sge);
-void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc);
-/* PD of the SRQ, for comparison only; NULL if there is no such SRQ. */
-const struct uroce_pd *uroce_xrc_pd(struct uroce_qp *qp, uint32_t srqn);
+/*
+ * Returns SRQ srqn of the domain of target QP qp, or NULL.  Takes the table lock in either case, so
+ * that the SRQ is not destroyed before uroce_xrc_srq_put().  Called with qp->progress.lock held.
+ */
+struct uroce_srq *uroce_xrc_srq_get(const struct uroce_qp *qp, uint32_t srqn);
+void uroce_xrc_srq_put(void);
 
 /* Creates the first handle of a new target QP in the domain of xrcd; NULL with errno. */
 struct ibv_qp *uroce_xrc_qp_handle_create(struct uroce_qp *qp, struct ibv_xrcd *xrcd,
 					  void *qp_context);
 /* Destroys a handle, and the QP with its last one.  Returns 0. */
 int uroce_xrc_qp_handle_close(struct xrc_qp_handle *handle);
-/* Raises an asynchronous event for all handles of qp.  Caller holds qp->progress.lock. */
-void uroce_xrc_async_event(struct uroce_qp *qp, enum ibv_event_type type);
 
 #endif

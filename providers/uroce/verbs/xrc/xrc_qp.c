@@ -206,10 +206,3 @@ int uroce_xrc_qp_handle_close(struct xrc_qp_handle *handle)
 	uroce_context_release(context);
 	return 0;
 }
-
-void uroce_xrc_async_event(struct uroce_qp *qp, enum ibv_event_type type)
-{
-	for (struct xrc_qp_handle *handle = qp->handles; handle; handle = handle->next)
-		uroce_async_event(to_uroce_context(handle->base.qp.context), type,
-				  &handle->base.qp);
-}
