@@ -107,7 +107,7 @@
 	  (struct ibv_cq *cq, struct ibv_modify_cq_attr *attr),                                    \
 	  (cq, attr))                                                                              \
 	W(destroy_cq, (struct ibv_cq *cq), (cq))                                                   \
-	/* qp.c, qp_modify.c, post.c */                                                            \
+	/* qp_handle.c, qp_modify.c, post.c */                                                     \
 	Z(struct ibv_qp *, create_qp,                                                              \
 	  (struct ibv_pd *pd, struct ibv_qp_init_attr *attr),                                      \
 	  (pd, attr), pd->context)                                                                 \
