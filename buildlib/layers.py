@@ -152,14 +152,7 @@ LAYERS = {
 }
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
-    ("verbs", "cq", "deferred_qp_work"): "an overrun ends queue pairs",
     ("progress", "demux", "gsi_rxq"): "datagrams of queue pair 1",
-}
-# Files that still call each other in a circle, by layer.
-CYCLES_LEFT = {
-    "verbs": set("ah context context_close cq cq_ex cq_moderation deferred_qp_work device dm "
-                 "engine_ops fork_handlers mr mw netdev_events ops parent_domain path_mtu pd post "
-                 "provider qp qp_modify srq stats stats_snapshot ud wr_api xrc xrc_qp".split()),
 }
 # The one fact about packets that sockets need is their port number.
 SINGLE_FILES = {"link": {"wire/packet.h": {"WIRE_UDP_PORT"}}}

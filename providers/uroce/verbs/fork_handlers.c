@@ -9,7 +9,7 @@
 /*
  * One registration for verbs and all layers below, because the order of handlers that are
  * registered separately depends on the order of registration.  ucm, whose lock is outer to all of
- * these, registers later, and so its handler runs before (ucm/ucm_core.c).  The locks of parts
+ * these, registers later, and so its handler runs before (ucm/handlers.c).  The locks of parts
  * without a row are initialised again in the child.
  */
 static struct uroce_fork_ops parts[UROCE_FORK_PARTS] = {

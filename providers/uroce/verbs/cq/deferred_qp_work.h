@@ -12,6 +12,8 @@
 /* References, one for each CQ: the first creates the eventfd.  Returns 0 or a positive errno. */
 int uroce_qp_work_get(struct progress *progress);
 void uroce_qp_work_put(struct progress *progress);
+/* Sets the work on a QP, which is done with its lock held. */
+void uroce_qp_work_set(void (*run)(struct progress_qp *qp, void *arg));
 /*
  * A CQ has overrun, or the path of a QP must be checked (verbs/qp/path_mtu.h): the progress thread
  * visits all QPs.  Allowed inside engine callbacks.

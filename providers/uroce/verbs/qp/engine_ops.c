@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Engine callbacks of QPs: memory by L_Key and R_Key, completions, events, receive requests. */
+/* Engine callbacks of QPs, and the work that they leave to the progress thread. */
 #include "ooo_pool.h"
+#include "path_mtu.h"
+#include "verbs/cq/deferred_qp_work.h"
 #include "verbs/mr/mw.h"
 #include "progress/gsi/gsi.h"
 #include "srq.h"
@@ -97,7 +99,7 @@ static enum eng_rq_result get_recv_wqe(void *owner, uint32_t srqn, struct eng_re
 	return uroce_srq_take_receive(qp->srq, wqe, sge);
 }
 
-void uroce_qp_async_event(struct uroce_qp *qp, enum ibv_event_type type)
+static void raise_async_event(struct uroce_qp *qp, enum ibv_event_type type)
 {
 	if (qp->type != ENG_XRC_RECV)
 		uroce_async_event(qp->context, type, &qp->base.qp);
@@ -105,6 +107,47 @@ void uroce_qp_async_event(struct uroce_qp *qp, enum ibv_event_type type)
 	for (struct xrc_qp_handle *handle = qp->handles; handle; handle = handle->next)
 		uroce_async_event(to_uroce_context(handle->base.qp.context), type,
 				  &handle->base.qp);
+}
+
+/* Returns true if cq has overrun, and reports it once: the application sees only its effects. */
+static bool cq_has_overrun(struct uroce_cq *cq)
+{
+	if (!cq || !atomic_load(&cq->dead))
+		return false;
+	if (!atomic_exchange(&cq->overrun_reported, true))
+		uroce_err("a completion queue with room for %d entries has overrun, its queue "
+			  "pairs are now in error: poll it more often or make it larger",
+			  cq->base.cq.cqe);
+	return true;
+}
+
+static void fail_on_cq_overrun(struct progress_qp *progress_qp)
+{
+	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
+
+	if (!cq_has_overrun(qp->send_cq) && !cq_has_overrun(qp->recv_cq))
+		return;
+	switch (eng_qp_state(progress_qp->engine)) {
+	case ENG_RESET:
+	case ENG_ERR:
+		return;
+	default:
+		eng_set_state(progress_qp->engine, ENG_ERR, progress_now());
+		raise_async_event(qp, IBV_EVENT_QP_FATAL);
+		progress_qp_changed(progress_qp->worker, progress_qp);
+	}
+}
+
+static void run_qp_work(struct progress_qp *progress_qp, void *arg)
+{
+	(void)arg;
+	fail_on_cq_overrun(progress_qp);
+	uroce_path_mtu_run_scheduled(to_uroce_qp_of_progress(progress_qp));
+}
+
+__attribute__((constructor)) static void register_qp_work(void)
+{
+	uroce_qp_work_set(run_qp_work);
 }
 
 static void event(void *owner, enum eng_event event)
@@ -122,7 +165,7 @@ static void event(void *owner, enum eng_event event)
 
 	gsi_report_qp_event(qp->context->progress, qp->progress.qpn, event);
 	if (event != ENG_EVENT_FIRST_REQUEST && event != ENG_EVENT_CREDITS_HIDDEN)
-		uroce_qp_async_event(qp, types[event]);
+		raise_async_event(qp, types[event]);
 }
 
 static void *ooo_alloc(void *owner)

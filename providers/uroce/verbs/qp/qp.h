@@ -72,9 +72,6 @@ void uroce_set_inflight_budget(const struct progress *worker, uint32_t receive_b
 /* Engine callbacks; owner is the struct uroce_qp. */
 extern const struct eng_ops uroce_engine_ops;
 
-/* Raises an asynchronous event about qp.  Allowed inside engine callbacks. */
-void uroce_qp_async_event(struct uroce_qp *qp, enum ibv_event_type type);
-
 /* Removes the CQEs of qp from its CQs.  Called without qp->progress.lock. */
 void uroce_qp_clean_cqs(struct uroce_qp *qp);
 

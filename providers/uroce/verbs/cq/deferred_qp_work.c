@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "verbs/cq/deferred_qp_work.h"
+#include "deferred_qp_work.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "path_mtu.h"
 #include "verbs/fork.h"
 
 static struct {
@@ -15,40 +14,11 @@ static struct {
 	int fd;
 } work = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
-/* Returns true if cq has overrun, and reports it once: the application sees only its effects. */
-static bool cq_has_overrun(struct uroce_cq *cq)
-{
-	if (!cq || !atomic_load(&cq->dead))
-		return false;
-	if (!atomic_exchange(&cq->overrun_reported, true))
-		uroce_err("a completion queue with room for %d entries has overrun, its queue "
-			  "pairs are now in error: poll it more often or make it larger",
-			  cq->base.cq.cqe);
-	return true;
-}
+static void (*run_on_qp)(struct progress_qp *qp, void *arg);
 
-static void fail_on_cq_overrun(struct progress_qp *progress_qp)
+void uroce_qp_work_set(void (*run)(struct progress_qp *qp, void *arg))
 {
-	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
-
-	if (!cq_has_overrun(qp->send_cq) && !cq_has_overrun(qp->recv_cq))
-		return;
-	switch (eng_qp_state(progress_qp->engine)) {
-	case ENG_RESET:
-	case ENG_ERR:
-		return;
-	default:
-		eng_set_state(progress_qp->engine, ENG_ERR, progress_now());
-		uroce_qp_async_event(qp, IBV_EVENT_QP_FATAL);
-		progress_qp_changed(progress_qp->worker, progress_qp);
-	}
-}
-
-static void run_qp_work(struct progress_qp *progress_qp, void *arg)
-{
-	(void)arg;
-	fail_on_cq_overrun(progress_qp);
-	uroce_path_mtu_run_scheduled(to_uroce_qp_of_progress(progress_qp));
+	run_on_qp = run;
 }
 
 /* Runs in the progress thread, without locks. */
@@ -59,7 +29,7 @@ static void run_work(void *arg)
 	(void)arg;
 	/* Reset the eventfd first: an overrun from now on signals it again. */
 	if (read(work.fd, &count, sizeof(count)) == sizeof(count))
-		progress_for_each_qp(run_qp_work, NULL);
+		progress_for_each_qp(run_on_qp, NULL);
 }
 
 int uroce_qp_work_get(struct progress *progress)
