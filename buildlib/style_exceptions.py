@@ -41,7 +41,7 @@ PARAMETERS = {
     "set-up, called once": {
         "providers/uroce/progress/gsi/gsi_port.c": "gsi_port_bind",
         "providers/uroce/verbs/abi/abi.c": "abi_probe",
-        "providers/uroce/verbs/qp/qp.c": "uroce_ring_alloc",
+        "providers/uroce/verbs/mr/parent_domain.c": "uroce_ring_alloc",
         "tests/unit/gsi/gsi_child.c": "gsi_child_bind",
     },
     "ranges of memory, choices of a test": {
