@@ -206,7 +206,8 @@ struct cm_listen_param {
  * request is rejected with REJ 28 (SIDR status 2); if there is no listener with this service id,
  * with REJ 8 (SIDR status 1).
  *
- * memory: cm_listener_bytes(), the listener's until cm_unlisten().  CM_IN_USE: see enum cm_result.
+ * memory has cm_listener_bytes() bytes and belongs to the listener until cm_unlisten().  CM_IN_USE:
+ * see enum cm_result.
  */
 enum cm_result cm_listen(struct cm *cm, void *memory, const struct cm_listen_param *param,
 			 void *user, struct cm_listener **listener);
@@ -426,8 +427,8 @@ struct cm_qp_attr {
 	struct cm_path path;
 	enum cm_service service;
 	uint32_t dest_qpn;
-	uint32_t rq_psn;	    /* our starting PSN; on the passive side set by cm_accept() */
-	uint32_t sq_psn;	    /* starting PSN of the peer */
+	uint32_t rq_psn;	    /* starting PSN in our REQ or REP (passive: from cm_accept()) */
+	uint32_t sq_psn;	    /* starting PSN in the peer's REQ or REP */
 	uint8_t path_mtu;	    /* code 1 to 5 */
 	uint8_t max_rd_atomic;	    /* our initiator depth: responder resources of the peer */
 	uint8_t max_dest_rd_atomic; /* our responder resources: initiator depth of the peer */
@@ -441,7 +442,10 @@ struct cm_qp_attr {
 	uint8_t peer_rnr_retry;
 	uint8_t ack_timeout; /* time code */
 };
-/* Returns CM_BAD_STATE in IDLE, REQ_SENT, DREQ and TIMEWAIT states, and for CM_UD. */
+/*
+ * Known in REQ_RCVD, REP_RCVD, REP_SENT, MRA_REP_RCVD and ESTABLISHED; otherwise, and for CM_UD,
+ * returns CM_BAD_STATE.
+ */
 enum cm_result cm_qp_attr(const struct cm_conn *conn, struct cm_qp_attr *attr);
 
 /* State of a connection, for uroce-stat and tests. */

@@ -31,11 +31,14 @@ void uroce_set_address_hook(void (*hook)(void))
 }
 
 /*
- * Runs in the progress thread.  Must not take watch_lock, which is held while waiting for its end.
+ * Runs in the progress thread.  Must not take watch_lock, which uroce_netdev_events_put() holds
+ * while it waits for this callback.
  */
 static void handle_netdev_events(void *arg)
 {
-	/* After a buffer overrun changes were lost and their number is unknown: refresh as well. */
+	/*
+	 * A negative result: the socket buffer overflowed and changes were lost; refresh as well.
+	 */
 	if (netdev_watch_drain(arg) != 0) {
 		uroce_devices_refresh();
 		work_schedule(&address_work);
@@ -78,7 +81,7 @@ void uroce_netdev_events_put(struct progress *progress)
 	}
 	pthread_mutex_unlock(&watch_lock);
 	/*
-	 * Without watch_lock, because the hook of the connection manager waits for a call of
+	 * Without watch_lock, because the hook of the connection manager waits for a thread in
 	 * uroce_netdev_events_get(), which waits for watch_lock.
 	 */
 	if (ended)

@@ -71,7 +71,10 @@ static void send_deferred_event(struct uroce_cq *cq)
 	send_event(cq);
 }
 
-/* Returns true if cq is armed and has CQEs that no event has covered.  cq->lock is held. */
+/*
+ * Arm race: completions between the last poll and ibv_req_notify_cq().  Returns true if cq is armed
+ * and has CQEs that no event has covered.  cq->lock is held.
+ */
 static bool has_unnotified(const struct uroce_cq *cq)
 {
 	uint32_t last = cq->notify == UROCE_NOTIFY_ANY

@@ -32,7 +32,7 @@ static inline struct uroce_mw *to_uroce_mw(struct ibv_mw *mw)
 int uroce_mw_init_wqe(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
 		      uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe);
 
-/* Engine callbacks (eng_ops); owner is the struct uroce_qp. */
+/* MW bind and invalidation: engine callbacks (eng_ops); owner is the struct uroce_qp. */
 bool uroce_mw_bind(void *owner, const struct eng_send_wqe *wqe);
 bool uroce_mw_invalidate(void *owner, uint32_t key);
 

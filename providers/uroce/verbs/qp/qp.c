@@ -119,7 +119,10 @@ static const struct type_row *find_type_row(enum ibv_qp_type type)
 	return &qp_types[type];
 }
 
-/* Returns true if all objects that the QP type uses belong to context. */
+/*
+ * Returns true if all objects that the QP type uses belong to context or to a context that shares
+ * its file (import).
+ */
 static bool objects_are_of(struct ibv_context *context, const struct type_row *row,
 			   const struct ibv_qp_init_attr_ex *attr)
 {
