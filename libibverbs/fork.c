@@ -32,8 +32,8 @@ void fork_redirect_madvise(void)
 }
 
 /*
- * The real function fails once memory has been registered, whose pages a child would get.  Without
- * kernel devices this does not matter.
+ * The real function fails if memory was registered before, because those pages are not excluded
+ * from children.  Without kernel devices no page needs to be excluded: reports success.
  */
 DROPIN_EXPORT int ibv_fork_init(void)
 {

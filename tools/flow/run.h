@@ -10,7 +10,8 @@ struct run_result {
 	struct scenario sc; /* scenario of the run, with the negotiated depth */
 	uint64_t seed;
 	enum flow_verdict verdict;
-	const struct flow_control_pair *predicted; /* NULL: VERDICT_OK is expected */
+	/* the negative control of this run and its verdict; NULL: VERDICT_OK is expected */
+	const struct flow_control_pair *predicted;
 	struct endpoint_stats side[FLOW_SIDES];
 	int64_t rnr_naks; /* number of RNR NAKs received by the local endpoints; -1: unknown */
 	double seconds;	  /* time from the first message sent to the last consumed */

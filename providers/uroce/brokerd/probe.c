@@ -80,7 +80,10 @@ uint32_t probe_find_last(struct brokerd *brokerd, struct address *address, int f
 
 	if (sender < 0)
 		return found;
-	/* Odd rounds are for counting; replies to them are ignored. */
+	/*
+	 * Counting uses odd round numbers, probe_run_round() even ones: so a client's reply to a
+	 * counting probe is never of the current round, and is ignored.
+	 */
 	address->round += 1 + (address->round & 1);
 	for (uint32_t index = first; index < GROUP_MEMBERS_MAX && found == GROUP_MEMBERS_MAX;
 	     index++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connection manager of one process, as a pure function of messages, calls and time: MADs are
- * received by cm_receive(), MADs and events are sent by struct cm_ops, and the next deadline is a
- * number.  No socket, thread, clock, allocation or errno.
+ * Connection manager of one process.  Its results depend only on messages, calls and the times
+ * passed in: MADs are received by cm_receive(), MADs and events are sent by struct cm_ops, and the
+ * next deadline is a number.  No socket, thread, clock, allocation or errno.
  *
  * The owner of a struct cm serialises all calls with a lock.  The ops are called during the calls
  * below and must not call the same cm.

@@ -86,9 +86,8 @@ void ucm_id_free(struct ucm_id *id)
 }
 
 /*
- * Moves id and its queued events.  The event of an unread request is queued on the channel of its
- * listener, so the new id of the request, with events of its own such as those that a program
- * writes, moves with the listener.
+ * Moves id and its queued events to channel.  A queued CONNECT_REQUEST event refers to a new id
+ * that the program has not seen; that id moves as well, with its own events.
  */
 static void move_id(struct ucm_id *id, struct ucm_channel *channel)
 {

@@ -77,7 +77,7 @@ bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 		return true;
 	if (ack_ctx->contended && ends_burst(burst, bytes))
 		return true;
-	/* rule C13 */
+	/* Rule C13: the first packet of a limited request has AckReq. */
 	if (index == 0 && credit_limited(qp, wqe))
 		return true;
 	return cc_acks_every_packet(qp) || (!ack_req_in_flight(qp) && is_overdue(qp, ack_ctx->now));

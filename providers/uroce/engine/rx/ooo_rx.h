@@ -35,7 +35,8 @@ void ooo_flush(struct eng_qp *qp);
 /* Asserts that the list is in PSN order and has count entries. */
 void ooo_check(const struct ooo_queue *ooo);
 
-/* To be called for an unsolicited ACK: a peer that reports credits handles ACKs beyond a NAK. */
+/* To be called for an unsolicited ACK: a peer that sends these is taken to handle ACKs past a NAK.
+ */
 static inline void ooo_peer_reported_credits(struct eng_qp *qp, uint8_t credit_code)
 {
 	if (credit_code != CREDIT_CODE_UNLIMITED)

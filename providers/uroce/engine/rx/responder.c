@@ -86,13 +86,16 @@ enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uin
 		responder_request_last_ack(qp);
 	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
-		/* Packets that arrive during the RNR wait have not been lost: no NAK for them. */
+		/*
+		 * Drops the record of packets received out of order before this RNR NAK: the peer
+		 * sends everything from psn on again.
+		 */
 		if (!resp->ooo.first)
 			resp->ooo_psn = psn_sub(psn, 1);
 	}
 	/*
-	 * In ERR: a READ response failed while the NAK of a later error, which ended the QP, was
-	 * pending.
+	 * The QP is in ERR already, with the NAK of a later error pending, and now a READ response
+	 * that precedes that NAK has failed: only the NAK is replaced.
 	 */
 	if (!row->fatal || qp->state == ENG_ERR)
 		return ENG_SUCCESS;
@@ -132,7 +135,10 @@ enum request_error responder_get_recv_wqe(struct eng_qp *qp)
 	resp->wqe.wr_id = wqe->wr_id;
 	resp->wqe.length = wqe->length;
 	resp->wqe.sge_count = wqe->sge_count;
-	/* One SGE is usual, and a copy of a variable number is made byte by byte. */
+	/*
+	 * One SGE is usual, and an assignment of constant size is faster than memcpy() of a
+	 * variable one.
+	 */
 	if (wqe->sge_count == 1)
 		qp->recv_sge[0] = wqe->sge[0];
 	else
@@ -363,8 +369,9 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 		return;
 	entry->until = offset + packet->dma_length;
 	/*
-	 * A duplicate from the start may be a retry after an RNR NAK, but on a network it means a
-	 * loss.  A duplicate from the middle always means that responses were lost.
+	 * A duplicate from the start may be a retry after an RNR NAK, so it counts as a loss only
+	 * on a network, where losses are likelier.  A duplicate from the middle always means that
+	 * responses were lost.
 	 */
 	if (from > 0 || pacing_is_on_network(&qp->resp.pacing))
 		pacing_lost(&qp->resp.pacing);
@@ -434,8 +441,9 @@ void responder_establish(struct eng_qp *qp)
 		return;
 	qp->resp.established = true;
 	/*
-	 * The first request of the peer shows that the connection is established.  An application
-	 * may wait for that in RTR; the connection manager may wait for it longer.
+	 * The first request of the peer shows that the connection is established.  In RTR the
+	 * application gets COMM_EST.  After RTR only the connection manager needs it, if it still
+	 * waits for the RTU.
 	 */
 	qp->ops->event(qp->owner,
 		       qp->state == ENG_RTR ? ENG_EVENT_COMM_EST : ENG_EVENT_FIRST_REQUEST);
@@ -485,9 +493,9 @@ static enum eng_status nak_next_hole(struct eng_qp *qp)
 }
 
 /*
- * Called when a missing packet has arrived: executes the packets that are kept after it.  The ACK
- * covers all of them even if none has AckReq, or the NAK of the next hole does.  A packet that
- * could not be kept is such a hole as well.
+ * Called when a missing packet has arrived: executes the packets that are kept after it.  One ACK
+ * covers them all, even if none has AckReq; if another packet is missing (lost, or dropped for lack
+ * of memory), its NAK does instead.
  */
 static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, bool missed,
 							     bool unasked)

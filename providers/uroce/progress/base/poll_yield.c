@@ -11,8 +11,8 @@ enum {
 	 */
 	YIELD_NO_SWITCH_NS = 1000,
 	/*
-	 * If another thread is ready to run on this CPU it may be the peer, so the poller then
-	 * yields with every second poll.
+	 * Time between yields if another thread, perhaps the peer, is ready on this CPU.  0: one
+	 * poll starts the wait, and the next one yields.
 	 */
 	SHARED_CPU_WAIT_NS = 0,
 	/*

@@ -334,10 +334,10 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 		return;
 	ctx = tx_ctx(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
 	/*
-	 * The progress thread need not be woken for requests that wait for those in flight: their
-	 * ACK or a timeout causes a cycle.  It is woken for requests that a polling application
-	 * leaves to its next poll, if the thread has been armed since polled was read: it may have
-	 * found nothing to do.
+	 * No wake-up is needed if the progress thread is armed: requests that were not sent wait
+	 * for an ACK or a timeout, which cause a cycle.  If the application polls, they are left to
+	 * its next poll.  If the thread has armed since `polled` was read, it may have looked
+	 * before this request was scheduled, so tx_schedule() wakes it.
 	 */
 	if (eng_sq_kick(qp->engine, &ctx) == ENG_TX_BURST)
 		send_now(progress, qp, ENG_TX_TRIGGER_POST);

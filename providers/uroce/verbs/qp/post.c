@@ -189,7 +189,10 @@ static __attribute__((noinline)) void flush_qp(struct uroce_qp *qp)
 	errno = saved_errno;
 }
 
-/* As api_call.h, but at no cost for calls that succeed; they do not change errno. */
+/*
+ * Returns error and also sets errno to it, as UROCE_SET_ERRNO() does.  Called on failure only, so
+ * that success costs nothing and leaves errno unchanged.
+ */
 static int fail_with_errno(int error)
 {
 	errno = error;
