@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Which files of the tree the checks look at, and where the tree's root is."""
 import os
+import re
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPED_FOLDERS = {".git", "__pycache__", ".pytest_cache", ".cache"}
 C_ENDINGS = (".c", ".h")
+# Comments of C and, so that nothing in them is taken for one, strings.
+COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|"
+                               r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 SOURCE_ENDINGS = C_ENDINGS + (".py", ".sh", ".cmake", ".map")
 SOURCE_NAMES = {"CMakeLists.txt", ".clang-format", ".gitignore"}
 
@@ -65,3 +69,8 @@ def verdict(what, complaints):
         print(complaint)
     print(f"{what}: " + (f"{len(complaints)} complaints" if complaints else "nothing to complain"))
     return 1 if complaints else 0
+
+
+def comments(text):
+    """A match for each comment of a C file's text."""
+    return (match for match in COMMENT_OR_STRING.finditer(text) if match.group().startswith("/"))
