@@ -127,7 +127,8 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	const char *memory = getenv("UROCE_SHM");
 	const char *log = getenv("UROCE_LOG");
 	const char *loopback = getenv("UROCE_LOOPBACK");
-	const char *ooo = getenv("UROCE_OOO") ? "UROCE_OOO" : OLD_UROCE_OOO;
+	const char *ooo_name = getenv("UROCE_OOO") ? "UROCE_OOO" : OLD_UROCE_OOO;
+	const char *ooo = getenv(ooo_name);
 	bool credits_shown = true, ooo_buffered = true, loopback_shown;
 	uint8_t loopback_gid[16];
 	enum uroce_log level;
@@ -163,9 +164,8 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	}
 	if (read_traffic_class(&read, error) || read_workers(&read, error))
 		return -EINVAL;
-	if (getenv(ooo) && !parse_switch(getenv(ooo), &ooo_buffered)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "%s=%.60s: must be on or off", ooo,
-			 getenv(ooo));
+	if (ooo && !parse_switch(ooo, &ooo_buffered)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "%s=%.60s: must be on or off", ooo_name, ooo);
 		return -EINVAL;
 	}
 	read.ooo_dropped = !ooo_buffered;
