@@ -118,8 +118,8 @@ static const struct rtattr *find_attribute(const struct nl_reply *reply, size_t 
 }
 
 /*
- * Looks up the route.  Stores the next hop (a gateway or the destination) in *next, and in *local
- * whether the destination is an address of this host.
+ * Looks up the route.  Stores the next hop (a gateway or the destination) in *next.  *local becomes
+ * true if the destination is an address of this host, false otherwise.
  */
 static int find_route(uint32_t interface, const struct address *to, struct address *next,
 		      bool *local)

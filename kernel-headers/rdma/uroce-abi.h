@@ -42,7 +42,7 @@ struct uroce_abi_shm {
 	struct uroce_abi_header header;
 	__u8 address[16];
 	__u32 scope_id;
-	__u32 slot; /* of the sender */
+	__u32 slot; /* slot of the sender */
 };
 
 #define UROCE_ABI_MAD_BYTES 256

@@ -14,8 +14,8 @@
 #define UROCE_BROKER_VERSION 1
 
 /*
- * Abstract socket names (without the leading NUL) as printf formats: version, number.  The broker
- * of a user is the listener of that user with the highest number.
+ * Abstract socket names (without the leading NUL) as printf formats: version, number.  A user's
+ * broker is the listener of that user with the highest number.
  */
 #define UROCE_BROKER_NAME "uroce-broker/%u/%u"
 #define UROCE_BROKER_NAMES 64

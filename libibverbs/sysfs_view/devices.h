@@ -13,7 +13,7 @@ bool devices_load(void);
 
 /*
  * Calls visit() for each device that has been listed since the start and whose netdev still exists,
- * whether it is up or down.  Returns false if the devices cannot be listed.
+ * up or down.  Returns false if the devices cannot be listed.
  */
 bool devices_each(void (*visit)(const char *name, const struct uroce_device_desc *desc, void *arg),
 		  void *arg);

@@ -15,8 +15,8 @@
 #include "steer.h"
 
 /*
- * Maximum number of members: enough for one per slot and two of the broker, and for nearly as many
- * of an earlier broker that still runs.
+ * Maximum number of members: one for each slot, two of the broker, and nearly as many members of an
+ * earlier broker that still runs.
  */
 #define GROUP_MEMBERS_MAX (2 * UROCE_BROKER_SLOTS)
 

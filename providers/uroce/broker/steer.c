@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Slots are divided into segments that take one or two instructions each; a binary search finds the
- * segment of a slot.  Conditional jumps of classic BPF reach 255 instructions, so the upper levels
- * of the search need an unconditional jump as well.
+ * segment of a slot.  Conditional jumps of classic BPF reach 255 instructions, so the search needs
+ * an unconditional jump as well in its upper levels.
  */
 #include "steer.h"
 

@@ -171,8 +171,8 @@ static void close_other_descriptors(void)
 /*
  * Detaches from the process that started the broker.  Closes the descriptors of that process, since
  * a program may wait for the end of its child's output; allows all processors and resets the
- * scheduling class, since the broker serves programs on all of them; and unblocks the signals, all
- * of which the starter blocks.
+ * scheduling class, since the broker serves programs on all of them; and unblocks the signals,
+ * because the starter blocks all of them.
  */
 static void detach_from_starter(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Writes the packets of this process to a pcapng file (Documentation/capture.md).  The thread that
- * sends or receives copies packets into a ring buffer, in the order of their timestamps; a thread
- * of the capture writes the buffer to the file.  At most one capture runs in a process.
+ * sends or receives copies packets into a ring buffer, in the order of their timestamps; the writer
+ * thread moves them to the file.  At most one capture runs in a process.
  *
  * Functions return 0 or a negative errno unless noted otherwise.
  */
