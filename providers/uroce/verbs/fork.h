@@ -22,17 +22,14 @@ static inline bool uroce_is_stale(unsigned int generation)
 	return __builtin_expect(generation != uroce_generation, 0);
 }
 
-/*
- * Returns 0 if the fork handlers are installed, else ENOMEM.  Called before the first object is
- * created.
- */
+/* Returns 0, or ENOMEM if the fork handlers are missing.  Called before objects are created. */
 int uroce_fork_init(void);
 
 /*
- * The parts whose data a child continues to use, or whose descriptors it must find, in the order of
- * their locks (Documentation/locks.md), outermost first; before them those that a child only
+ * The parts whose data a child continues to use, or whose descriptors it must close, in the order
+ * of their locks (Documentation/locks.md), outermost first; before them those that a child only
  * resets.  A lock held while waiting for a callback of the progress thread is outer to the locks
- * that the callback takes; so interface notification comes first.
+ * that the callback takes; so interface notification precedes the devices.
  */
 enum uroce_fork_part {
 	UROCE_FORK_MCAST,

@@ -38,10 +38,7 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 /* Applies the settings that concern sockets and shared memory to worker. */
 void uroce_settings_apply(const struct uroce_settings *settings, struct progress *worker);
 
-/*
- * Returns false if UROCE_LOOPBACK=off, which removes the loopback device from lists.  Read for each
- * list.
- */
+/* Returns false if UROCE_LOOPBACK=off: lists have no loopback device.  Read for each list. */
 bool uroce_settings_loopback_enabled(void);
 /*
  * If UROCE_LOOPBACK=127.X.Y.Z, stores that address as the only GID of the loopback device; else

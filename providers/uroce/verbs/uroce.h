@@ -3,7 +3,7 @@
  * The provider's objects.  Each has the libibverbs object as its first member, so that a to_*()
  * cast leads back.  Access: devices and contexts are constant after creation except for the state
  * of the port (port_lock); the engine of a QP is used under progress.lock of the QP; the ring of a
- * CQ under cq->lock; the key table has its own lock (mr.h).
+ * CQ under cq->lock; the key table has its own lock (mkey_table.h).
  */
 #ifndef UROCE_VERBS_UROCE_H
 #define UROCE_VERBS_UROCE_H
@@ -50,9 +50,7 @@ enum uroce_limit {
 };
 /* Any mapping can be registered; this is the size of a process's address space. */
 #define UROCE_MAX_MR_BYTES (UINT64_C(1) << 47)
-/*
- * Not 0, 0xFFFFFF nor a registered vendor: clients take those for rxe or for hardware with quirks.
- */
+/* Clients take 0, 0xFFFFFF and registered vendors for rxe or for hardware with quirks. */
 #define UROCE_VENDOR_ID 0x75726f    /* "uro" */
 #define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
 
@@ -64,9 +62,7 @@ struct uroce_gid_table {
 	union ibv_gid gid[UROCE_GID_TABLE];
 };
 
-/*
- * On the heap and never freed: clients compare pointers of one device list with those of another.
- */
+/* On the heap and never freed: clients compare the pointers of different device lists. */
 struct uroce_device {
 	struct verbs_device base;
 	uint64_t node_guid;		    /* host order; constant */
@@ -115,9 +111,7 @@ struct uroce_comp_channel {
 	struct ibv_comp_channel base; /* fd is the read end */
 	int write_fd;
 	pthread_mutex_t lock; /* serialises writing and purging events */
-	/*
-	 * CQs with events that do not fit in the pipe; under lock, but the flag is read without it.
-	 */
+	/* CQs with events that do not fit in the pipe; under lock, but the flag is atomic. */
 	struct uroce_pending_events *first_pending, **last_pending;
 	atomic_bool has_pending;
 };
@@ -148,10 +142,8 @@ struct uroce_context {
 	/* Addresses on which its UD QPs listen, by worker, or NULL (ud.c). */
 	struct progress_ud_addrs *listen[PROGRESS_WORKERS];
 	struct uroce_context *next_listener;
-	/* References: of the context to itself while it is open, and of objects
-	 * (context_objects.h). */
-	atomic_uint refs;
-	atomic_uint objects[UROCE_OBJECTS]; /* objects that count (object_count.h) */
+	atomic_uint refs; /* number: one while open, one for each object (context_objects.h) */
+	atomic_uint objects[UROCE_OBJECTS]; /* numbers of objects by kind (object_count.h) */
 	bool closed;
 	struct uroce_context *next_closed;
 	/* last, because libibverbs' layout differs by release (abi.h) */
@@ -207,8 +199,8 @@ void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, 
 /* Removes unread events for element when it is destroyed. */
 void uroce_async_purge(struct uroce_context *context, void *element);
 /*
- * Waits until the application has acknowledged all asynchronous events of an object that it has
- * read, whose number is reported.  mutex, cond and completed are libibverbs' fields in the public
+ * Waits until the application has acknowledged (*completed) all asynchronous events of an object
+ * that it has read (*taken).  mutex, cond and completed are libibverbs' fields in the public
  * structure.
  */
 void uroce_async_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,

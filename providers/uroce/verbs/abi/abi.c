@@ -84,10 +84,7 @@ static unsigned int old_qp_comp_mask(unsigned int release)
 	return release == 44 ? 352 : 360;
 }
 
-/*
- * Returns the release from a name such as libibverbs.so.1.14.44.0 (44), or 0 if it has another
- * form.
- */
+/* Returns the release in a name such as libibverbs.so.1.14.44.0 (44), or 0 in any other name. */
 static unsigned int parse_release(const char *file_name)
 {
 	const char *base = file_name ? strrchr(file_name, '/') : NULL;

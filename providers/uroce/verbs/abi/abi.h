@@ -131,8 +131,8 @@ struct verbs_srq {
 
 /*
  * The public ibv_qp_ex gained functions in v44 and v45, and libibverbs' private flags follow it.
- * So space for the largest is reserved, and abi_qp_set_ex() knows where the flags are.  The part
- * that a program built for an older header knows is the same.
+ * Space for the largest one is reserved, and abi_qp_set_ex() finds the flags.  The functions that a
+ * program built with an older header uses are in the same place in all releases.
  */
 #define ABI_QP_BYTES 384
 /*
@@ -158,10 +158,8 @@ struct abi_layout {
 	unsigned int slots;	      /* number of slots, as a cross-check */
 	unsigned int context_offset;  /* offset of ibv_context in verbs_context */
 	unsigned int qp_comp_mask;    /* offset in verbs_qp on amd64; 0: depends on the release */
-	unsigned int port_attr_bytes; /* sizeof(struct ibv_port_attr) of callers */
-	/*
-	 * Identify the layout: the library has the first symbol and, unless NULL, lacks the second.
-	 */
+	unsigned int port_attr_bytes; /* sizeof(struct ibv_port_attr) in the library */
+	/* The library has the symbol probe and, unless NULL, lacks the symbol absent. */
 	const char *probe, *probe_node, *absent, *absent_node;
 };
 

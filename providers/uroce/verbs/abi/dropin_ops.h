@@ -82,9 +82,7 @@ struct uroce_dropin_ops {
 	const struct uroce_cm_dev_ops *(*cm_dev_ops)(void);
 };
 
-/*
- * Registers the connection manager, which is in a layer above.  Called when the plug-in is loaded.
- */
+/* Registers the connection manager, a layer above this one, when the plug-in is loaded. */
 void uroce_register_cm_dev(const struct uroce_cm_dev_ops *cm_dev_ops);
 
 /* Returns the table of the copy that does the work.  Exported. */

@@ -86,7 +86,7 @@ static int start_capture(char text[PROGRESS_ERROR_TEXT])
 /* As with an adapter, what was received is acknowledged even if the process exits. */
 static void register_exit_handler(void)
 {
-	/* If it fails the process runs without this. */
+	/* If it fails, ACKs that are delayed when the process exits are lost. */
 	(void)atexit(progress_exit_flush);
 }
 
@@ -226,7 +226,7 @@ void uroce_free_context(struct ibv_context *public)
 		uroce_netdev_events_put(context->progress);
 	}
 	uroce_async_close(context);
-	/* libibverbs closes it only when the memory is freed, which may be much later. */
+	/* libibverbs would close cmd_fd only when the memory is freed, which may be much later. */
 	close(public->cmd_fd);
 	public->cmd_fd = -1;
 	context->closed = true;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Stops the objects of contexts when the last context of their file is closed (context_objects.h).
- */
+/* Stops the objects of contexts when the last context of their file is closed. */
 #include "verbs/context_objects.h"
 #include "context.h"
 #include "device.h"
@@ -9,9 +8,7 @@
 
 /* Serialises closing.  Outer to the locks that stopping objects takes. */
 static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
-/*
- * Closed contexts whose file another context has open, linked by next_closed; under closing_lock.
- */
+/* Closed contexts whose file another context has open, by next_closed; under closing_lock. */
 static struct uroce_context *closed_contexts;
 
 /* Drops the references to progress of all closed contexts that share the file of context. */

@@ -29,10 +29,7 @@ static struct uroce_device *find_device(uint32_t netdev_index)
 	return device;
 }
 
-/*
- * VLANs and other upper devices share the MAC address of their parent, but devices must not share a
- * GUID.
- */
+/* VLANs and other upper devices have the MAC address of their parent, but need another GUID. */
 static uint64_t unique_guid(const struct netdev *netdev)
 {
 	uint64_t guid = uroce_node_guid(netdev);
@@ -45,9 +42,7 @@ static uint64_t unique_guid(const struct netdev *netdev)
 	return guid;
 }
 
-/*
- * Threads of the program may read the names at the same time; the NUL at the end of each is kept.
- */
+/* The program may read the names at the same time; the final NUL of each is never overwritten. */
 static void set_names(struct ibv_device *public, const char *netdev_name)
 {
 	snprintf(public->name, sizeof(public->name), DEVICE_PREFIX "%s", netdev_name);
@@ -102,7 +97,7 @@ static bool has_contexts(const struct uroce_device *device)
 	return context;
 }
 
-/* Reports it once, and again if it recurs after all addresses had GIDs. */
+/* Reports addresses without GIDs once, and again only after all addresses have had GIDs. */
 static void report_left_out(struct uroce_device *device, unsigned int left_out)
 {
 	if (left_out && !device->left_out_reported)

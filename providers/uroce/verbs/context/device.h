@@ -29,14 +29,10 @@ void uroce_devices_set_ops(const struct verbs_device_ops *ops);
  */
 int uroce_list_devices(struct ibv_device ***list, unsigned int *count);
 
-/*
- * Reads all interfaces and raises asynchronous events for changes.  Returns 0 or a positive errno.
- */
+/* Reads all interfaces and raises events for changes.  Returns 0 or a positive errno. */
 int uroce_devices_refresh(void);
 
-/*
- * Copies the interface as last read, without its addresses; returns false if it no longer exists.
- */
+/* Copies the interface as last read, without addresses.  Returns false if it no longer exists. */
 bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
 
 /*
@@ -58,10 +54,7 @@ bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg),
 /* Returns true if a device has the existing interface of that index, up or not, as last read. */
 bool uroce_devices_has_netdev(uint32_t netdev_index);
 
-/*
- * Calls visit() for each device that has open contexts, with their number and the devices lock
- * held.
- */
+/* Calls visit() with the devices lock held, for each device with open contexts (their number). */
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),
 			      void *arg);

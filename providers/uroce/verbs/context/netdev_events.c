@@ -22,7 +22,7 @@ static void run_address_handlers(void)
 		hook();
 }
 
-/* Opening an address may take seconds, and must not delay the timers of the progress thread. */
+/* In a work thread: opening an address may take seconds, in which no timer would expire. */
 static struct work address_work = WORK_INITIALIZER(run_address_handlers);
 
 void uroce_set_address_hook(void (*hook)(void))
@@ -36,9 +36,7 @@ void uroce_set_address_hook(void (*hook)(void))
  */
 static void handle_netdev_events(void *arg)
 {
-	/*
-	 * A negative result: the socket buffer overflowed and changes were lost; refresh as well.
-	 */
+	/* Negative: the socket buffer overflowed and changes were lost; refresh as well. */
 	if (netdev_watch_drain(arg) != 0) {
 		uroce_devices_refresh();
 		work_schedule(&address_work);
@@ -98,9 +96,7 @@ static void finish_fork_in_parent(void)
 	pthread_mutex_unlock(&watch_lock);
 }
 
-/*
- * The socket is the parent's: reading from it in the child would take changes away from the parent.
- */
+/* The socket is the parent's: what the child reads from it the parent never gets. */
 static void finish_fork_in_child(void)
 {
 	if (watch)

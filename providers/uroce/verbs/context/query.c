@@ -14,7 +14,7 @@
 #define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
 
 #define CLOCK_KHZ UINT64_C(1000000)
-/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers of this release do not define. */
+/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers do not define. */
 #define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
 
 enum port_phys_state {
@@ -151,9 +151,7 @@ int uroce_query_device_ex(struct ibv_context *context,
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	all.max_dm_size = UROCE_MAX_DM;
 	all.phys_port_cnt_ex = 1;
-	/*
-	 * A caller with a newer header has a larger structure; fields that are unknown here are 0.
-	 */
+	/* With a newer header the caller's structure is larger: its further fields are 0. */
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, attr_size < sizeof(all) ? attr_size : sizeof(all));
 	return 0;

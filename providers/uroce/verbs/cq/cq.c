@@ -120,7 +120,10 @@ static bool is_solicited(const struct eng_wc *wc)
 	return wc->solicited || wc->status != ENG_SUCCESS;
 }
 
-/* The ring is full: drops the oldest CQE if overruns are ignored; else fails the CQ. */
+/*
+ * Called when the ring is full.  If overruns are ignored, drops the oldest CQE and returns true;
+ * else fails the CQ.
+ */
 static __attribute__((noinline)) bool handle_full_ring(struct uroce_cq *cq, uint32_t tail)
 {
 	if (cq->ignore_overrun)
@@ -358,7 +361,7 @@ int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool timestamps)
 
 void uroce_cq_fini(struct uroce_cq *cq)
 {
-	/* A thread that does not exist in this process may hold an inherited lock. */
+	/* In a forked child a lock may be held by a thread of the parent, and is left as it is. */
 	if (!uroce_is_stale(cq->generation)) {
 		pthread_mutex_destroy(&cq->poll_lock);
 		pthread_mutex_destroy(&cq->lock);

@@ -10,8 +10,8 @@
 #include "verbs/abi/ops.h"
 
 /*
- * Time after arming within which a program that arms and then polls has polled, unless it was
- * preempted.  A program that leaves CQEs in the CQ gets its event this much later.
+ * Delay of the event of CQEs that were in the CQ when it was armed.  A program that polls after
+ * arming has polled them by then, unless it was preempted.
  */
 #define MISSED_EVENT_DELAY_US 1000
 
@@ -114,7 +114,7 @@ static void check_missed_event(struct uroce_cq *cq)
 	cq->moderation.missed_event_timer_set = false;
 	if (cq->moderation.deferred || !has_unnotified(cq))
 		return;
-	/* The timer may have been set by an earlier arming. */
+	/* The timer may be that of an earlier arming: wait again if the last arming is recent. */
 	if (progress_now() - cq->moderation.armed_at < MISSED_EVENT_DELAY_US * UINT64_C(500))
 		schedule_missed_event(cq);
 	else

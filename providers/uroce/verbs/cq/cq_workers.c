@@ -12,7 +12,7 @@ _Static_assert((int)MKEY_TABLE_READERS == PROGRESS_WORKERS, "each worker visits 
 
 enum { WORD_BITS = 8 * sizeof(unsigned long) };
 
-/* Union of the affinity masks of all threads that have called, as in cpu_set_t. */
+/* Union of the affinity masks of all threads that called count_cpus(), in the form of cpu_set_t. */
 static _Atomic unsigned long cpus_seen[CPU_SETSIZE / WORD_BITS];
 /* Number of workers assigned so far; modulo their maximum it gives the next one. */
 static atomic_uint workers_assigned;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * CQs and workers (progress.h).  A QP belongs to the worker of its receive CQ, or of its send CQ if
- * it has no other.  Polling a CQ makes progress for the CQ's own worker and for the workers of all
- * QPs that complete into it.
+ * it has no receive CQ.  Polling a CQ makes progress for the CQ's own worker and for the workers of
+ * all QPs that complete into it.
  */
 #ifndef UROCE_VERBS_CQ_WORKERS_H
 #define UROCE_VERBS_CQ_WORKERS_H

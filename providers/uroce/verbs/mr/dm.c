@@ -136,10 +136,7 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
-/*
- * Frees the application's object, and the memory if it has been freed and this was the last
- * reference.
- */
+/* Frees the application's object, and a freed dm's memory with the last reference. */
 static void put_dm(struct uroce_dm *held)
 {
 	struct ibv_context *context = held->base.context;
@@ -166,9 +163,7 @@ int uroce_free_dm(struct ibv_dm *ibv_dm)
 
 	if (atomic_load(&dm->users))
 		return EBUSY;
-	/*
-	 * Destroyed through another holder: ibv_import_dm(3) requires that this one be unimported.
-	 */
+	/* Freed through another import: this one must be unimported, ibv_import_dm(3). */
 	if (!uroce_import_destroy(&dm->importable))
 		return EINVAL;
 	put_dm((struct uroce_dm *)ibv_dm);
@@ -194,7 +189,7 @@ struct ibv_mr *uroce_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv_dm, uint64_
 	int error = check_region(dm, offset, length, access);
 	struct uroce_mr *mr;
 
-	/* Freed through another holder: the memory is released with this one. */
+	/* After a free through another import, this one cannot be used for regions any more. */
 	if (!uroce_contexts_share_file(pd->context, ibv_dm->context) ||
 	    uroce_import_is_destroyed(&dm->importable))
 		error = EINVAL;

@@ -76,7 +76,7 @@ void *uroce_import_create(enum import_kind kind, struct ibv_context *context, ui
 	return import;
 }
 
-/* Caller holds lock. */
+/* Caller holds objects_lock. */
 static void unlink_object(struct uroce_importable *object)
 {
 	object->destroyed = true;

@@ -203,7 +203,7 @@ static uint32_t constant_part(uint32_t key)
 	return mkey_is_window(key) ? key & ~WINDOW_TAG : key;
 }
 
-/* The constant parts of keys are random already, except for the byte that those of windows lack. */
+/* Keys are random.  The second byte is mixed in, because the low one is 0 in names of windows. */
 static uint32_t home_slot(uint32_t name, uint32_t mask)
 {
 	return (name ^ name >> 8) & mask;

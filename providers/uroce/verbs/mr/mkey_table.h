@@ -66,10 +66,7 @@ void mkey_read_unlock(unsigned int reader);
 /* Allows reader to visit.  Reader 0 may do so from the start. */
 void mkey_table_admit(unsigned int reader);
 
-/*
- * Allocate a key for entry and add it to the table, as a region and as a window.  Return 0 or
- * ENOMEM.
- */
+/* Allocate a key of a region or of a window and add entry to the table.  Return 0 or ENOMEM. */
 int mkey_table_add(struct mkey_entry *entry);
 int mkey_table_add_window(struct mkey_entry *entry);
 /*

@@ -279,10 +279,7 @@ int uroce_dereg_mr(struct verbs_mr *vmr)
 	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
 	int error;
 
-	/*
-	 * Deregistered through another holder: ibv_import_mr(3) requires that this one be
-	 * unimported.
-	 */
+	/* Deregistered through another import: this one must be unimported, ibv_import_mr(3). */
 	if (atomic_exchange(&mr->deregistering, true))
 		return EINVAL;
 	error = destroy_mr(mr);

@@ -110,9 +110,7 @@ int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
 		return EBUSY;
 	if (pd->extended)
 		return dealloc_parent_domain(pd);
-	/*
-	 * Destroyed through another holder: ibv_import_pd(3) requires that this one be unimported.
-	 */
+	/* Freed through another import: this one must be unimported, ibv_import_pd(3). */
 	if (!uroce_import_destroy(&pd->importable))
 		return EINVAL;
 	uroce_object_remove(pd->base.context, UROCE_OBJECT_PD);

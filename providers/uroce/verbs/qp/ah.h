@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Address handles, and the address vectors that ibv_modify_qp() and ibv_create_ah() accept.
- */
+/* Address handles, and the address vectors that ibv_modify_qp() and ibv_create_ah() accept. */
 #ifndef UROCE_VERBS_AH_H
 #define UROCE_VERBS_AH_H
 

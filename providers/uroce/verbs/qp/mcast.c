@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * ibv_attach_mcast() and ibv_detach_mcast(): multicast groups of UD QPs, and their limits.
- */
+/* ibv_attach_mcast() and ibv_detach_mcast(): multicast groups of UD QPs, and their limits. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

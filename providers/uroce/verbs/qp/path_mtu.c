@@ -9,7 +9,7 @@
 #include "verbs/cq/deferred_qp_work.h"
 
 #define MTU_BYTES(mtu) (128u << (mtu))
-/* Headers of the first packet of a WRITE: UDP, BTH, RETH, ICRC.  The IP header is added below. */
+/* Headers of the first packet of a WRITE after the IP header: UDP, BTH, RETH, ICRC. */
 #define PACKET_OVERHEAD (8 + 12 + 16 + 4)
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40

@@ -18,8 +18,8 @@ enum {
 	CACHE_LINE = 64,
 	ATOMIC_WRITE_BYTES = 8,
 	/*
-	 * A responder whose application has stopped polling sends a delayed ACK after at most one
-	 * tick, and a requester solicits a missing ACK after one tick.
+	 * Within this time the ACK of the last request arrives: a responder that is not polled
+	 * delays it by at most one tick, and the requester solicits a missing ACK after one tick.
 	 */
 	ACK_WAIT_NS = 3 * PROGRESS_TICK_NS,
 	ACK_POLL_US = 20,
@@ -82,7 +82,7 @@ static void free_rings(struct uroce_qp *qp)
 
 static void free_memory(struct uroce_qp *qp)
 {
-	/* A thread that does not exist in this process may hold an inherited lock. */
+	/* In a forked child a lock may be held by a thread of the parent, and is left as it is. */
 	if (!uroce_is_stale(qp->generation)) {
 		pthread_cond_destroy(&qp->base.qp.cond);
 		pthread_mutex_destroy(&qp->base.qp.mutex);
@@ -240,12 +240,13 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 }
 
 /*
- * Limits of the packets in flight: of a QP, and of all QPs of a worker, since the socket buffers of
- * peers drop what does not fit.  Peers are assumed to have socket buffers of our size, of which
- * seven eighths are used; more than CWND_PACKETS packets in flight do not increase throughput.
+ * Limits of the bytes in flight, counted as a socket charges them: of a QP, and of all QPs of a
+ * worker, since the socket buffers of peers drop what does not fit.  Peers are assumed to have
+ * socket buffers of our size, of which seven eighths are used; more than CWND_PACKETS packets in
+ * flight do not increase throughput.
  */
 enum {
-	PACKET_CHARGE = 4212,
+	PACKET_CHARGE = 4212, /* of a full packet: CC_FULL_PACKET of the engine */
 	CWND_PACKETS = 240,
 	/* SO_RCVBUF of a default system, as the kernel counts it. */
 	DEFAULT_RECEIVE_BUFFER = 425984,

@@ -73,7 +73,7 @@ static bool numbers_are_valid(const struct ibv_qp_attr *attr, int mask)
 	return true;
 }
 
-/* Some programs always set 4096 bytes, which fails on every Ethernet with an MTU of 1500 bytes. */
+/* Reports a path MTU that the interface does not carry: some programs always set 4096. */
 static bool path_mtu_is_valid(const struct uroce_qp *qp, enum ibv_mtu path_mtu)
 {
 	enum ibv_mtu max = active_mtu(qp->context->device);
@@ -159,7 +159,7 @@ static void merge_attr(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr,
 	/* PSNs have 24 bits; some programs pass random 32-bit numbers. */
 	into->rq_psn &= MAX_24_BITS;
 	into->sq_psn &= MAX_24_BITS;
-	/* As rdma_connect() does; rxe and mlx5 accept larger numbers, too. */
+	/* Clamped as by rdma_connect(); rxe and mlx5 accept larger numbers, too. */
 	if (into->retry_cnt > MAX_RETRIES)
 		into->retry_cnt = MAX_RETRIES;
 	if (into->rnr_retry > MAX_RETRIES)

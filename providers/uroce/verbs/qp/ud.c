@@ -104,10 +104,7 @@ void uroce_ud_addresses_changed(void)
 	char text[PROGRESS_ERROR_TEXT];
 
 	pthread_mutex_lock(&listen_lock);
-	/*
-	 * Errors are ignored: without a usable address the UD QPs receive nothing until the next
-	 * change.
-	 */
+	/* Errors are ignored: the UD QPs receive nothing until the next change. */
 	for (struct uroce_context *context = listeners; context; context = context->next_listener) {
 		for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
 			if (context->listen[i])

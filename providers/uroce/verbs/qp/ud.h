@@ -27,9 +27,7 @@ int uroce_ud_set_dest(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_
 		      uint32_t dest_qpn, uint32_t qkey);
 /* Takes a reference to the address handle of a WQE that is about to be pushed. */
 void uroce_ud_hold_ah(const struct eng_send_wqe *wqe);
-/*
- * Drops the references of completed WQEs.  Called before their send queue entries are used again.
- */
+/* Drops the references of completed WQEs, before their slots in the SQ are used again. */
 void uroce_ud_release_completed(struct uroce_qp *qp);
 /* Drops the references of all WQEs.  Called when the SQ is reset or destroyed. */
 void uroce_ud_release_all(struct uroce_qp *qp);
