@@ -173,7 +173,7 @@ static void test_answers(void **state)
 	(void)state;
 	read_capture("cm_reject", &seen);
 	rej = &seen.first[MAD_REJ - MAD_ATTR_FIRST].rej;
-	assert_int_equal(rej->reason, MAD_REJECT_SERVICE_ID);
+	assert_int_equal(rej->reason, MAD_REJECT_INVALID_SERVICE_ID);
 	assert_int_equal(rej->refers_to, MAD_REFERS_TO_REQ);
 	assert_int_equal(rej->local_id, 0);
 	assert_int_equal(rej->remote_id, seen.first[MAD_REQ - MAD_ATTR_FIRST].req.local_id);

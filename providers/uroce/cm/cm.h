@@ -88,7 +88,7 @@ enum cm_event_type {
 	CM_EVENT_ESTABLISHED,
 	/*
 	 * mad: REJ.  If a new connection of the peer's queue pair was seen before this one was
-	 * established, a locally made REJ with reason 10
+	 * established, a locally made REJ with MAD_REJECT_STALE.
 	 */
 	CM_EVENT_REJECTED,
 	CM_EVENT_UNREACHABLE, /* no reply in time; mad NULL */
@@ -126,8 +126,8 @@ struct cm_ops {
 	/*
 	 * Returns cm_conn_bytes() of memory for the connection that request (REQ or SIDR_REQ) opens
 	 * at listener, and sets *user to the later result of cm_conn_user(); the event follows
-	 * immediately.  Returns NULL if the backlog is full: the request is rejected (REJ 3, or
-	 * SIDR status 2).
+	 * immediately.  Returns NULL if the backlog is full: the request is rejected
+	 * (MAD_REJECT_NO_RESOURCES, or MAD_SIDR_REJECT).
 	 */
 	void *(*accept_conn)(void *owner, struct cm_listener *listener, const struct mad *request,
 			     const struct cm_path *from, void **user);
@@ -143,7 +143,7 @@ struct cm_ops {
 			     const uint8_t *mad);
 	/*
 	 * Returns the code of the largest path MTU possible on path from: a REQ with a larger one
-	 * is rejected (REJ 26).  May be NULL: no limit.
+	 * is rejected (MAD_REJECT_INVALID_MTU).  May be NULL: no limit.
 	 */
 	uint8_t (*path_mtu)(void *owner, const struct cm_path *from);
 };
@@ -202,9 +202,7 @@ struct cm_listen_param {
  * Listens for requests.  Of the listeners with the service id of a request, one that names its
  * address has precedence over one that names its device, and that over a wildcard.  If no listener
  * matches the IP CM header, listeners with CM_FAMILY_NONE are tried as if the request had no
- * header.  If listeners with this service id exist but none matches (address, family, service) the
- * request is rejected with REJ 28 (SIDR status 2); if there is no listener with this service id,
- * with REJ 8 (SIDR status 1).
+ * header.  See CM_REFUSED_SERVICE and CM_REFUSED_MISMATCH for requests without a match.
  *
  * memory has cm_listener_bytes() bytes and belongs to the listener until cm_unlisten().  CM_IN_USE:
  * see enum cm_result.
@@ -380,23 +378,19 @@ enum cm_result cm_sidr_reply(struct cm *cm, struct cm_conn *conn,
 
 /* Result of a received MAD; counted in struct cm_counters. */
 enum cm_verdict {
-	CM_HANDLED,	     /* changed a connection, or was answered */
-	CM_REPEATED,	     /* repeated by the peer: dropped, or answered as before */
-	CM_DROP_MAD,	     /* rejected by mad_decode() */
-	CM_DROP_UNKNOWN_ID,  /* no such connection, and no reply is required */
-	CM_DROP_STATE,	     /* not allowed in the state of the connection */
-	CM_DROP_QPN,	     /* DREQ with another QPN than the connection's */
-	CM_REFUSED_SERVICE,  /* no listener: REJ 8, SIDR status 1 */
-	CM_REFUSED_MISMATCH, /* no matching listener at this service id: REJ 28, SIDR status 2 */
-	CM_REFUSED_BACKLOG,  /* accept_conn returned NULL: REJ 3, SIDR status 2 */
-	CM_REFUSED_STALE,    /* another connection of the peer's queue pair exists: REJ 10 */
-	/*
-	 * GID in the REQ is not that at which it was received (REJ 12), or its path MTU is too
-	 * large for this path (REJ 26)
-	 */
-	CM_REFUSED_PATH,
-	/* DREQ, REP or RTU for an unknown connection: answered by DREP, REJ 6 */
-	CM_REPLIED_UNKNOWN,
+	CM_HANDLED,	    /* changed a connection, or was answered */
+	CM_REPEATED,	    /* repeated by the peer: dropped, or answered as before */
+	CM_DROP_MAD,	    /* rejected by mad_decode() */
+	CM_DROP_UNKNOWN_ID, /* no such connection, and no reply is required */
+	CM_DROP_STATE,	    /* not allowed in the state of the connection */
+	CM_DROP_QPN,	    /* DREQ with another QPN than the connection's */
+	/* Rejected.  SIDR_REQ: MAD_SIDR_UNSUPPORTED without listener, otherwise MAD_SIDR_REJECT. */
+	CM_REFUSED_SERVICE,  /* no listener with the service id: MAD_REJECT_INVALID_SERVICE_ID */
+	CM_REFUSED_MISMATCH, /* only for other addresses, families, services: MAD_REJECT_CONSUMER */
+	CM_REFUSED_BACKLOG,  /* accept_conn returned NULL: MAD_REJECT_NO_RESOURCES */
+	CM_REFUSED_STALE,    /* the peer's queue pair has a connection: MAD_REJECT_STALE */
+	CM_REFUSED_PATH,     /* MAD_REJECT_INVALID_GID or MAD_REJECT_INVALID_MTU */
+	CM_REPLIED_UNKNOWN,  /* unknown connection: DREP, or MAD_REJECT_INVALID_COMM_ID */
 	CM_VERDICTS,
 };
 const char *cm_verdict_name(enum cm_verdict verdict);
@@ -435,9 +429,9 @@ struct cm_qp_attr {
 	uint8_t retry_count;
 	uint8_t rnr_retry;
 	/*
-	 * RNR retry count of the peer's queue pair.  Active side: the value in our REQ.  Passive
-	 * side: assumed to be the value that the peer's REQ requests for our queue pair, also after
-	 * cm_accept() has requested another one.
+	 * RNR retry count of the peer's queue pair.  Active side: the count in our REQ.  Passive
+	 * side: assumed to be the count in the peer's REQ, because librdmacm needs the attributes
+	 * before it calls cm_accept(), which sends another count.
 	 */
 	uint8_t peer_rnr_retry;
 	uint8_t ack_timeout; /* time code */
@@ -532,10 +526,7 @@ uint64_t cm_code_ns(uint8_t code);
  * s).
  */
 #define CM_SIDR_REPLY_CACHE_NS (5000 * CM_MS)
-/*
- * Delay before a REQ rejected as stale (REJ 10) is repeated, in which the peer can close its old
- * connection.
- */
+/* Delay before a REQ is repeated after MAD_REJECT_STALE; the peer ends its old connection. */
 #define CM_STALE_RETRY_DELAY_NS (50 * CM_MS)
 
 #endif

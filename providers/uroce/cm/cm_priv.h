@@ -36,7 +36,7 @@ struct cm_conn {
 	bool active;
 	bool destroyed;
 	bool disconnected;  /* event DISCONNECTED was reported */
-	bool stale_retried; /* the REQ was repeated with another id after a REJ 10 */
+	bool stale_retried; /* the REQ was repeated with another id after MAD_REJECT_STALE */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint64_t guid, remote_guid;

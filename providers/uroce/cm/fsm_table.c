@@ -167,7 +167,7 @@ const char *cm_input_name(enum cm_input input)
 		[CM_IN_MRA_REQ] = "MRA of REQ",
 		[CM_IN_MRA_REP] = "MRA of REP",
 		[CM_IN_REJ_REQ] = "REJ of REQ",
-		[CM_IN_REJ_STALE_FIRST] = "first REJ 10",
+		[CM_IN_REJ_STALE_FIRST] = "first stale REJ",
 		[CM_IN_REJ] = "REJ",
 		[CM_IN_REP] = "REP",
 		[CM_IN_RTU] = "RTU",

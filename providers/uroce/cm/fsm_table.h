@@ -15,7 +15,7 @@ enum cm_input {
 	CM_IN_MRA_REQ,
 	CM_IN_MRA_REP,
 	CM_IN_REJ_REQ,	       /* REJ of our REQ */
-	CM_IN_REJ_STALE_FIRST, /* first REJ of our REQ because of a stale connection (REJ 10) */
+	CM_IN_REJ_STALE_FIRST, /* first rejection of our REQ with MAD_REJECT_STALE */
 	CM_IN_REJ,	       /* any other REJ */
 	CM_IN_REP,
 	CM_IN_RTU,
@@ -52,9 +52,9 @@ enum cm_send {
 	CM_SEND_AGAIN,	  /* repetition of conn->last_mad */
 	CM_SEND_DREQ,	  /* stored in conn->last_mad */
 	CM_SEND_DREP,
-	CM_SEND_REJ_TIMEOUT,  /* REJ 4, stored in conn->last_mad */
-	CM_SEND_REJ_CONSUMER, /* REJ 28, stored in conn->last_mad */
-	CM_SEND_REJ_CLOSED,   /* REJ 28 for a repeated REQ whose connection is closed already */
+	CM_SEND_REJ_TIMEOUT,  /* MAD_REJECT_TIMEOUT, in conn->last_mad */
+	CM_SEND_REJ_CONSUMER, /* MAD_REJECT_CONSUMER, in conn->last_mad */
+	CM_SEND_REJ_CLOSED,   /* MAD_REJECT_CONSUMER, for a repeated REQ of a closed connection */
 	CM_SEND_SIDR_REJECT,  /* SIDR_REP with status 2, stored in conn->last_mad */
 	CM_SENDS,
 };

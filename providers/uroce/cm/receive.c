@@ -82,7 +82,7 @@ static bool reject_large_mtu(struct cm *cm, const struct cm_trigger *trigger)
 	possible = ops->path_mtu(cm->config.owner, trigger->from);
 	if (trigger->mad->req.path_mtu <= possible)
 		return false;
-	cm_build_rej_of_req(trigger->mad, MAD_REJECT_MTU, &rej);
+	cm_build_rej_of_req(trigger->mad, MAD_REJECT_INVALID_MTU, &rej);
 	rej.rej.ari_length = 1;
 	rej.rej.ari[0] = possible;
 	cm_send_mad(cm, trigger->from, &rej);
@@ -108,11 +108,11 @@ static enum cm_verdict receive_req(struct cm *cm, const struct cm_trigger *trigg
 	verdict =
 		cm_find_listener(cm, trigger->mad, trigger->from, &trigger_with_listener.listener);
 	if (verdict == CM_REFUSED_SERVICE)
-		return send_rej(cm, trigger, MAD_REJECT_SERVICE_ID, verdict);
+		return send_rej(cm, trigger, MAD_REJECT_INVALID_SERVICE_ID, verdict);
 	if (verdict == CM_REFUSED_MISMATCH)
 		return send_rej(cm, trigger, MAD_REJECT_CONSUMER, verdict);
 	if (memcmp(req->primary_remote_gid, trigger->from->sgid, MAD_GID_BYTES) != 0)
-		return send_rej(cm, trigger, MAD_REJECT_GID, CM_REFUSED_PATH);
+		return send_rej(cm, trigger, MAD_REJECT_INVALID_GID, CM_REFUSED_PATH);
 	if (reject_large_mtu(cm, trigger))
 		return CM_REFUSED_PATH;
 	conn = cm_create_passive(cm, &trigger_with_listener);
@@ -173,7 +173,8 @@ static enum cm_verdict reject_unknown_id(struct cm *cm, const struct cm_trigger 
 	/* No connection has id 0. */
 	if (our_id == 0)
 		return CM_DROP_UNKNOWN_ID;
-	cm_build_rej_of_reply(trigger->mad, our_id, peer_id, refers_to, MAD_REJECT_COMM_ID, &rej);
+	cm_build_rej_of_reply(trigger->mad, our_id, peer_id, refers_to, MAD_REJECT_INVALID_COMM_ID,
+			      &rej);
 	cm_send_mad(cm, trigger->from, &rej);
 	return CM_REPLIED_UNKNOWN;
 }

@@ -202,7 +202,7 @@ static void test_mra_stretches_once(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_UNREACHABLE);
 }
 
-/* No listener: REJ 8; another address or service: 28; no room: 3.  At once. */
+/* A request that no listener accepts, or for which there is no room, is rejected at once. */
 static void test_refusals(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
@@ -214,7 +214,7 @@ static void test_refusals(void **state)
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_SERVICE);
 	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
-	assert_int_equal(pair->side[0].event[0].mad.rej.reason, MAD_REJECT_SERVICE_ID);
+	assert_int_equal(pair->side[0].event[0].mad.rej.reason, MAD_REJECT_INVALID_SERVICE_ID);
 	assert_int_equal(pair->side[0].event[0].mad.rej.local_id, 0);
 
 	connect.service_id--;
@@ -262,7 +262,7 @@ static void test_late_refusal_of_a_copy(void **state)
 	cm_conn_info(conn[0], &info);
 	rej.rej.remote_id = info.local_id;
 	rej.rej.refers_to = MAD_REFERS_TO_REQ;
-	rej.rej.reason = MAD_REJECT_SERVICE_ID;
+	rej.rej.reason = MAD_REJECT_INVALID_SERVICE_ID;
 	assert_int_equal(pair_inject(pair, 0, &rej), CM_DROP_STATE);
 	assert_int_equal(cm_conn_state(conn[0]), CM_ESTABLISHED);
 }
@@ -308,12 +308,12 @@ static void test_reply_to_nobody(void **state)
 	assert_int_equal(pair_deliver(pair), CM_REPLIED_UNKNOWN);
 	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
-	assert_int_equal(pair->side[1].event[1].mad.rej.reason, MAD_REJECT_COMM_ID);
+	assert_int_equal(pair->side[1].event[1].mad.rej.reason, MAD_REJECT_INVALID_COMM_ID);
 }
 
 /*
- * A peer that died and came back with the same queue pair number: REJ 10 and a DREQ on the old
- * connection; the new one is tried once more by itself, with another id.
+ * A restarted peer uses the same queue pair number: it gets MAD_REJECT_STALE, and a DREQ on the old
+ * connection, and repeats its REQ once by itself, with another id.
  */
 static void test_stale(void **state)
 {
@@ -420,7 +420,7 @@ static void test_rtu_to_nobody(void **state)
 	assert_int_equal(pair_inject(pair, 1, &rtu), CM_REPLIED_UNKNOWN);
 	rej = &pair->wire[pair->on_wire - 1].mad;
 	assert_int_equal(rej->attr, MAD_REJ);
-	assert_int_equal(rej->rej.reason, MAD_REJECT_COMM_ID);
+	assert_int_equal(rej->rej.reason, MAD_REJECT_INVALID_COMM_ID);
 	assert_int_equal(rej->rej.local_id, rtu.rtu.remote_id);
 	assert_int_equal(rej->rej.remote_id, rtu.rtu.local_id);
 	rtu.rtu.remote_id = 0;

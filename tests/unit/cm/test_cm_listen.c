@@ -208,7 +208,7 @@ static void test_path_of_another(void **state)
 	pair->wire[0].mad.req.primary_remote_gid[15]++;
 	mad_encode(&pair->wire[0].mad, pair->wire[0].bytes);
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_PATH);
-	assert_int_equal(pair->wire[0].mad.rej.reason, MAD_REJECT_GID);
+	assert_int_equal(pair->wire[0].mad.rej.reason, MAD_REJECT_INVALID_GID);
 }
 
 static struct cm_conn *request_datagrams(uint16_t port)

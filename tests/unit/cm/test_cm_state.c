@@ -34,7 +34,7 @@ static const struct row rows[] = {
 	{ "REQ_SENT", "REP", "REP_RCVD", NONE, "REP" },
 	{ "REQ_SENT", "REJ of REQ", "IDLE", NONE, "REJECTED" },
 	{ "REQ_SENT", "REJ", "IDLE", NONE, "REJECTED" },
-	{ "REQ_SENT", "first REJ 10", "REQ_SENT", NONE, NULL }, /* kernel: reported at once */
+	{ "REQ_SENT", "first stale REJ", "REQ_SENT", NONE, NULL }, /* kernel: reported at once */
 	{ "REQ_SENT", "repeat", "REQ_SENT", AGAIN, NULL },
 	{ "REQ_SENT", "end", "REJ_SENT", NEW, "UNREACHABLE" }, /* kernel: no REJ */
 	{ "REQ_SENT", "destroy", "REJ_SENT", NEW, NULL },
@@ -42,7 +42,7 @@ static const struct row rows[] = {
 	{ "MRA_REQ_RCVD", "REP", "REP_RCVD", NONE, "REP" },
 	{ "MRA_REQ_RCVD", "REJ of REQ", "IDLE", NONE, "REJECTED" },
 	{ "MRA_REQ_RCVD", "REJ", "IDLE", NONE, "REJECTED" },
-	{ "MRA_REQ_RCVD", "first REJ 10", "REQ_SENT", NONE, NULL },
+	{ "MRA_REQ_RCVD", "first stale REJ", "REQ_SENT", NONE, NULL },
 	{ "MRA_REQ_RCVD", "repeat", "MRA_REQ_RCVD", AGAIN, NULL },
 	{ "MRA_REQ_RCVD", "end", "REJ_SENT", NEW, "UNREACHABLE" },
 	{ "MRA_REQ_RCVD", "destroy", "REJ_SENT", NEW, NULL },

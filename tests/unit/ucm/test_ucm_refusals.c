@@ -58,7 +58,7 @@ static void path_mtu_without_memory(void **state)
 	fail_allocation(1);
 	world_pass(SECOND / 100);
 	fail_allocation(0);
-	expect_event(fixture.client, REJECTED, MAD_REJECT_MTU, fixture.active, NULL);
+	expect_event(fixture.client, REJECTED, MAD_REJECT_INVALID_MTU, fixture.active, NULL);
 	world_set_mtu(5);
 	ucm_fixture_close(&fixture);
 }

@@ -66,7 +66,7 @@ bool ucm_retry_schedule(struct ucm_id *id, const struct cm_event *rejection)
 	remove_retry(retry);
 	retry->due = rejection->now + (FIRST_RETRY_NS << retry->attempts++);
 	retry->reason = rejection->type == CM_EVENT_REJECTED ? rejection->mad->rej.reason
-							     : MAD_REJECT_SERVICE_ID;
+							     : MAD_REJECT_INVALID_SERVICE_ID;
 	append_retry(retry);
 	return true;
 }

@@ -414,8 +414,8 @@ static bool adopt_smaller_mtu(struct ucm_id *id, const struct cm_event *event)
 	if (event->type != CM_EVENT_REJECTED)
 		return false;
 	rej = &event->mad->rej;
-	if (rej->reason != MAD_REJECT_MTU || !rej->ari_length || rej->ari[0] < IBV_MTU_256 ||
-	    rej->ari[0] >= id->mtu)
+	if (rej->reason != MAD_REJECT_INVALID_MTU || !rej->ari_length ||
+	    rej->ari[0] < IBV_MTU_256 || rej->ari[0] >= id->mtu)
 		return false;
 	id->mtu = rej->ari[0];
 	return true;
@@ -425,7 +425,8 @@ static bool has_no_listener(const struct cm_event *event)
 {
 	if (event->type == CM_EVENT_SIDR_REP)
 		return event->mad->sidr_rep.status == MAD_SIDR_UNSUPPORTED;
-	return event->type == CM_EVENT_REJECTED && event->mad->rej.reason == MAD_REJECT_SERVICE_ID;
+	return event->type == CM_EVENT_REJECTED &&
+	       event->mad->rej.reason == MAD_REJECT_INVALID_SERVICE_ID;
 }
 
 void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
