@@ -209,9 +209,7 @@ struct cm_listen_param {
  */
 enum cm_result cm_listen(struct cm *cm, void *memory, const struct cm_listen_param *param,
 			 void *user, struct cm_listener **listener);
-/*
- * Removes a listener immediately, and returns its memory to the owner.  Its connections continue.
- */
+/* Removes a listener at once; its memory is the owner's again.  Its connections continue. */
 void cm_unlisten(struct cm *cm, struct cm_listener *listener);
 void *cm_listener_user(const struct cm_listener *listener);
 
@@ -282,10 +280,7 @@ struct cm_accept_param {
 	size_t private_length; /* at most MAD_REP_PRIVATE */
 };
 
-/*
- * Sends a REP: REQ_RCVD -> REP_SENT.  Ends with event ESTABLISHED, REJECTED, DISCONNECTED or
- * UNREACHABLE.
- */
+/* Sends a REP: REQ_RCVD -> REP_SENT.  Ends as ESTABLISHED, REJECTED, DISCONNECTED, UNREACHABLE. */
 enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_accept_param *param,
 			 uint64_t now);
 
@@ -353,10 +348,7 @@ struct cm_sidr_request_param {
 	const uint8_t *private_data;
 	size_t private_length; /* at most MAD_SIDR_REQ_PRIVATE */
 };
-/*
- * Sends a SIDR_REQ: IDLE -> SIDR_REQ_SENT.  Ends in IDLE with event SIDR_REP (any status) or
- * UNREACHABLE.
- */
+/* Sends a SIDR_REQ: IDLE -> SIDR_REQ_SENT.  Ends in IDLE, with SIDR_REP or UNREACHABLE. */
 enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
 			       const struct cm_sidr_request_param *param, uint64_t now);
 
@@ -367,10 +359,7 @@ struct cm_sidr_reply_param {
 	const uint8_t *private_data;
 	size_t private_length; /* at most MAD_SIDR_REP_PRIVATE */
 };
-/*
- * Sends a SIDR_REP: SIDR_REQ_RCVD -> SIDR_REPLIED.  The reply is repeated for each repeated
- * request.
- */
+/* Sends a SIDR_REP: SIDR_REQ_RCVD -> SIDR_REPLIED.  Repeated for each repeated request. */
 enum cm_result cm_sidr_reply(struct cm *cm, struct cm_conn *conn,
 			     const struct cm_sidr_reply_param *param, uint64_t now);
 
@@ -405,9 +394,7 @@ const char *cm_verdict_name(enum cm_verdict verdict);
 enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint8_t *bytes,
 			   size_t length, uint64_t now);
 
-/*
- * Returns the next time at which to call cm_expire(), or CM_NEVER.  May change in every call above.
- */
+/* Returns the time of the next cm_expire(), or CM_NEVER.  May change in every call above. */
 uint64_t cm_deadline(const struct cm *cm);
 /* Handles all timers due at now: repeats messages, gives up, ends timewaits. */
 void cm_expire(struct cm *cm, uint64_t now);
@@ -437,8 +424,8 @@ struct cm_qp_attr {
 	uint8_t ack_timeout; /* time code */
 };
 /*
- * Known in REQ_RCVD, REP_RCVD, REP_SENT, MRA_REP_RCVD and ESTABLISHED; otherwise, and for CM_UD,
- * returns CM_BAD_STATE.
+ * Sets *attr.  Returns CM_BAD_STATE for CM_UD, and outside of REQ_RCVD, REP_RCVD, REP_SENT,
+ * MRA_REP_RCVD and ESTABLISHED.
  */
 enum cm_result cm_qp_attr(const struct cm_conn *conn, struct cm_qp_attr *attr);
 
@@ -457,26 +444,18 @@ struct cm_conn_info {
 	uint32_t resent;	   /* number of MADs repeated for lack of a reply */
 	bool flow_control;	   /* bit in our REQ or REP (rule C19) */
 	bool peer_flow_control;
-	/*
-	 * Bytes of private data in REQ or REP: sent, and received (up to the last byte that is not
-	 * 0).
-	 */
+	/* Bytes of private data in REQ or REP: sent, and received (up to the last byte not 0). */
 	uint32_t private_length, peer_private_length;
 	uint64_t deadline; /* next timer, or CM_NEVER */
 };
 void cm_conn_info(const struct cm_conn *conn, struct cm_conn_info *info);
-/*
- * Calls visit for all connections, also destroyed ones, in no particular order.  visit must not
- * call the cm.
- */
+/* Calls visit, which must not call the cm, for all connections, also destroyed ones. */
 void cm_each_conn(const struct cm *cm, void (*visit)(void *arg, const struct cm_conn *conn),
 		  void *arg);
 void cm_each_listener(const struct cm *cm,
 		      void (*visit)(void *arg, const struct cm_listener *listener), void *arg);
 
-/*
- * Counters since cm_init().  Arrays of MAD_ATTRS are indexed by attribute id minus MAD_ATTR_FIRST.
- */
+/* Counters since cm_init().  Index of arrays of MAD_ATTRS: attribute id minus MAD_ATTR_FIRST. */
 struct cm_counters {
 	uint64_t sent[MAD_ATTRS];
 	uint64_t received[MAD_ATTRS];
@@ -521,10 +500,7 @@ uint64_t cm_code_ns(uint8_t code);
 #define CM_TIMEWAIT_MAX_NS (512 * CM_MS)
 /* How long the DREQ of a destroyed connection is repeated. */
 #define CM_DESTROY_DREQ_NS (15000 * CM_MS)
-/*
- * How long the reply to a SIDR_REQ is kept: long enough for one repetition by the kernel (after 4.1
- * s).
- */
+/* How long the reply to a SIDR_REQ is kept.  The kernel repeats its request after 4.1 s. */
 #define CM_SIDR_REPLY_CACHE_NS (5000 * CM_MS)
 /* Delay before a REQ is repeated after MAD_REJECT_STALE; the peer ends its old connection. */
 #define CM_STALE_RETRY_DELAY_NS (50 * CM_MS)

@@ -103,10 +103,7 @@ struct cm_conn *cm_find_local_id(const struct cm *cm, uint32_t local_id);
 struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id);
 struct cm_conn *cm_find_remote_id(const struct cm *cm, uint64_t guid, uint32_t remote_id);
 struct cm_conn *cm_find_remote_qp(const struct cm *cm, uint64_t guid, uint32_t qpn);
-/*
- * Return the first connection of local queue pair qpn, and the next one of the same queue pair; or
- * NULL.
- */
+/* Return the first connection of local queue pair qpn, and the next one of that queue pair. */
 struct cm_conn *cm_find_local_qp(const struct cm *cm, uint32_t qpn);
 struct cm_conn *cm_next_local_qp(const struct cm_conn *conn);
 /* Sets the QPN of the local queue pair, and adds the connection to by_local_qp. */
@@ -120,10 +117,7 @@ void cm_unlink(struct cm *cm, struct cm_conn *conn);
 void cm_release(struct cm *cm, struct cm_conn *conn);
 
 /* fsm.c */
-/*
- * Carries out a step in this order: message, state, timer, event, release.  conn may be released
- * afterwards.
- */
+/* Carries out a step: message, state, timer, event, release, in this order.  May release conn. */
 void cm_apply(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	      const struct cm_trigger *trigger);
 /* Carries out the step of a message.  Returns CM_DROP_STATE if the state has no such step. */
@@ -132,9 +126,7 @@ enum cm_verdict cm_apply_msg(struct cm *cm, struct cm_conn *conn, enum cm_input 
 /* Carries out the step of a call.  Returns CM_BAD_STATE if the state has no such step. */
 enum cm_result cm_apply_call(struct cm *cm, struct cm_conn *conn, enum cm_input input,
 			     uint64_t now);
-/*
- * Sends conn->last_mad for the first time, regardless of the request limit, and starts its timers.
- */
+/* Sends conn->last_mad, regardless of the request limit, and starts its timers. */
 void cm_send_first(struct cm *cm, struct cm_conn *conn, uint64_t now);
 /* Sends a message and counts it. */
 void cm_send_mad(struct cm *cm, const struct cm_path *path, const struct mad *mad);
@@ -146,7 +138,7 @@ void cm_build_rep(const struct cm_conn *conn, const struct cm_accept_param *para
 void cm_build_rtu(const struct cm_conn *conn, struct mad *mad);
 void cm_build_dreq(const struct cm_conn *conn, struct mad *mad);
 void cm_build_drep(const struct cm_conn *conn, struct mad *mad);
-/* A REJ of a connection; the state selects the message that is rejected. */
+/* Builds a REJ of the last message from the peer, which follows from conn->state. */
 void cm_build_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad);
 /* Replies to messages that belong to no connection. */
 void cm_build_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad);

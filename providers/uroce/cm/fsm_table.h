@@ -21,7 +21,7 @@ enum cm_input {
 	CM_IN_RTU,
 	CM_IN_DREQ,
 	CM_IN_DREP,
-	CM_IN_STALE, /* the queue pair of the peer was seen in a new connection */
+	CM_IN_STALE, /* another REQ or REP has the peer's queue pair */
 	CM_IN_NEW_SIDR_REQ,
 	CM_IN_DUP_SIDR_REQ,
 	CM_IN_SIDR_REP,
@@ -64,9 +64,9 @@ enum cm_timer {
 	CM_TIMER_STOP,
 	CM_TIMER_REPEAT,   /* start: repeat the message until it is answered */
 	CM_TIMER_NEXT,	   /* continue after a repetition */
-	CM_TIMER_EXTEND,   /* extend the time by that of an MRA */
+	CM_TIMER_EXTEND,   /* extend the time by the service time of an MRA */
 	CM_TIMER_DREP,	   /* time of the application to answer a DREQ */
-	CM_TIMER_TIMEWAIT, /* timewait */
+	CM_TIMER_TIMEWAIT, /* duration of timewait, or of repeating a REJ */
 	CM_TIMER_SIDR,	   /* time for which a SIDR_REP is kept for repeated requests */
 	CM_TIMER_RESTART,  /* repeat the REQ with another id after a delay */
 };
@@ -82,10 +82,7 @@ struct cm_step {
 	enum cm_event_type event; /* or CM_NO_EVENT */
 };
 
-/*
- * Returns the step, or NULL if there is none: the message is dropped, the call returns
- * CM_BAD_STATE.
- */
+/* Returns NULL if there is none: the message is dropped, the call returns CM_BAD_STATE. */
 const struct cm_step *cm_step_of(enum cm_state state, enum cm_input input);
 
 #endif

@@ -76,9 +76,7 @@ void cm_each_listener(const struct cm *cm,
 			visit(arg, LISTENER_OF(n));
 }
 
-/*
- * Returns the service that a request asks for; CM_SERVICES if the transport in the REQ is unknown.
- */
+/* Returns the service that a request asks for, CM_SERVICES if its transport is unknown. */
 static enum cm_service requested_service(const struct mad *mad)
 {
 	if (mad->attr == MAD_SIDR_REQ)

@@ -7,7 +7,7 @@
 
 #define GUID_BYTES 8
 
-/* Sends a REJ that belongs to no connection. */
+/* Rejects a REQ or REP that belongs to no connection.  Returns verdict. */
 static enum cm_verdict send_rej(struct cm *cm, const struct cm_trigger *trigger,
 				enum mad_reject reason, enum cm_verdict verdict)
 {
@@ -68,8 +68,9 @@ static void set_from_req(struct cm *cm, struct cm_conn *conn, const struct mad_r
 }
 
 /*
- * Rejects a REQ whose path MTU is too large: the packets of the peer would not get through, and a
- * REP has no field for a smaller MTU.  The ARI of the REJ contains the largest possible one.
+ * Rejects a REQ whose path MTU is too large, and returns true: the packets of the peer would not
+ * get through, and a REP has no field for a smaller MTU.  The ARI of the REJ has the largest
+ * possible one.
  */
 static bool reject_large_mtu(struct cm *cm, const struct cm_trigger *trigger)
 {
@@ -191,10 +192,7 @@ static enum cm_verdict receive_rep(struct cm *cm, const struct cm_trigger *trigg
 		return CM_DROP_STATE;
 	if (conn->state == CM_REQ_SENT || conn->state == CM_MRA_REQ_RCVD)
 		return receive_first_rep(cm, conn, trigger);
-	/*
-	 * The REQ was given up or cancelled before the id of the peer was known; now the REJ can
-	 * contain it.
-	 */
+	/* The REQ was given up before the peer's id was known; now the REJ can contain it. */
 	if (conn->state == CM_REJ_SENT && conn->remote_id == 0) {
 		conn->remote_id = rep->local_id;
 		conn->last_mad.rej.remote_id = rep->local_id;

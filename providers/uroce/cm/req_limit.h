@@ -36,9 +36,7 @@ struct req_limit {
 bool cm_req_limit_add(struct req_limit *req_limit, struct req_limit_node *node, const uint8_t *gid);
 /* Removes a request that is answered, repeated or cancelled; does nothing if it is in no bucket. */
 void cm_req_limit_remove(struct req_limit *req_limit, struct req_limit_node *node);
-/*
- * Takes the next queued request of a bucket that may be sent now, and counts it; or returns NULL.
- */
+/* Takes and counts the next queued request of a bucket that may be sent now, or returns NULL. */
 struct req_limit_node *cm_req_limit_next(struct req_limit *req_limit, uint32_t bucket);
 
 #endif

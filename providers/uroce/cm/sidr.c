@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Datagram services (SIDR): the reply to a request is a queue pair number and a Q_Key, and ends the
- * exchange.
- */
+/* Datagram services (SIDR): a request is answered by a queue pair number and a Q_Key. */
 #include <string.h>
 
 #include "cm_priv.h"

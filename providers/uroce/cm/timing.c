@@ -5,8 +5,8 @@
 
 #define MAX_TIME_CODE 31
 /*
- * Lower bounds on what the time codes of messages specify: the process of the peer must be woken,
- * and may be one of many.
+ * Minimum interval and timewait, even if time codes of messages specify less: the process of the
+ * peer must be woken, and may be one of many.
  */
 #define MIN_INTERVAL (50 * CM_MS)
 #define MIN_TIMEWAIT (50 * CM_MS)
@@ -28,10 +28,7 @@ uint8_t cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life)
 {
 	unsigned int trip = packet_life + 1u, delay = ack_delay, code;
 
-	/*
-	 * Exponent of 2^trip + 2^delay, rounded up; a term less than half of the other is
-	 * neglected.
-	 */
+	/* Exponent of 2^trip + 2^delay, rounded up, without a term below half of the other. */
 	if (trip >= delay)
 		code = trip + (delay + 1 >= trip);
 	else

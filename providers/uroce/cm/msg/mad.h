@@ -17,9 +17,7 @@
 
 #define MAD_GID_BYTES 16
 
-/*
- * Maximum length of the private data of each message, in bytes; shorter data is padded with zeros.
- */
+/* Maximum length of the private data in bytes; shorter data is padded with zeros. */
 #define MAD_REQ_PRIVATE 92
 #define MAD_MRA_PRIVATE 222
 #define MAD_REJ_PRIVATE 148

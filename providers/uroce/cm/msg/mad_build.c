@@ -120,10 +120,7 @@ void cm_build_drep(const struct cm_conn *conn, struct mad *mad)
 	mad->drep.remote_id = conn->remote_id;
 }
 
-/*
- * As in the Linux kernel, the message that a REJ refers to follows from the state: it is the last
- * one received from the peer.
- */
+/* The message that a REJ refers to is the last one received from the peer, as in the kernel. */
 static enum mad_refers_to rejected_message(enum cm_state state)
 {
 	if (state == CM_REQ_RCVD)
@@ -140,10 +137,7 @@ void cm_build_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad)
 	rej->remote_id = conn->remote_id;
 	rej->refers_to = (uint8_t)rejected_message(conn->state);
 	rej->reason = reason;
-	/*
-	 * A peer that has not received our id yet finds the connection by the GUID in the ARI and
-	 * our id.
-	 */
+	/* A peer without our id yet finds the connection by the GUID in the ARI. */
 	if (reason == MAD_REJECT_TIMEOUT) {
 		rej->ari_length = GUID_BYTES;
 		wire_put_be64(rej->ari, conn->guid);

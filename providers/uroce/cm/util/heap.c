@@ -36,10 +36,7 @@ static struct heap_node *detach_node(struct heap_node *node)
 	return rest;
 }
 
-/*
- * Merges a list of siblings into one heap: in pairs from left to right, then the pairs from right
- * to left.
- */
+/* Merges siblings into one heap: in pairs from left to right, then the pairs backwards. */
 static struct heap_node *merge_siblings(struct heap_node *node)
 {
 	struct heap_node *pairs = NULL, *all = NULL;
