@@ -211,10 +211,7 @@ void ucm_channel_queue_event(struct ucm_event *event)
 	wake_waiters(channel);
 }
 
-/*
- * Decrements the count of the eventfd.  Does not block if the program has read from the descriptor
- * itself.
- */
+/* Decrements the count of the eventfd, unless the program has read it by itself. */
 static void decrement_count(struct ucm_channel *channel)
 {
 	struct pollfd poll_fd = { .fd = channel->private_fd, .events = POLLIN };

@@ -30,7 +30,7 @@ struct ucm_channel {
 	int fd;		       /* the application's descriptor */
 	int private_fd;	       /* duplicate of fd, which the application may close unnoticed */
 	bool open;	       /* the channel is in the table */
-	unsigned int users;    /* threads in a command; the last one frees a closed channel */
+	unsigned int users;    /* number of threads in a command; the last frees a closed channel */
 	uint32_t queued_count; /* futex word: number of events queued so far */
 	struct ucm_event *first_event, **last_event;
 	struct ucm_id *ids;
@@ -50,10 +50,7 @@ struct ucm_channel *ucm_channel_find(int fd);
  * threads when they exit.
  */
 void ucm_channel_close(struct ucm_channel *channel, bool close_fd);
-/*
- * Mark the channel as used by one more, or one less, thread.  The last release frees a closed
- * channel.
- */
+/* Count the threads that use the channel.  The last release frees a closed channel. */
 void ucm_channel_hold(struct ucm_channel *channel);
 void ucm_channel_release(struct ucm_channel *channel);
 /* Calls visit for each open channel. */

@@ -9,10 +9,7 @@
 #include "verbs/stats/stats.h"
 #include "dropin.h"
 
-/*
- * Closes the channel of a descriptor that the application has closed unnoticed, and that was
- * reused.
- */
+/* Closes the channel of a reused descriptor, which the application has closed unnoticed. */
 static void close_reused_fd(int fd)
 {
 	struct ucm_channel *old = ucm_channel_find(fd);

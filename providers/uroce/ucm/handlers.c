@@ -12,10 +12,7 @@
 #include "verbs/context/context.h"
 #include "verbs/fork.h"
 
-/*
- * How long an exiting process waits: minimum after the last MAD, and maximum for replies to its
- * DREQs.
- */
+/* Wait of an exiting process: minimum after the last MAD, maximum for replies to its DREQs. */
 enum {
 	EXIT_MIN_MS = 2,
 	EXIT_WAIT_MS = 80,
@@ -31,8 +28,8 @@ static bool exiting; /* under the lock, like exiting_thread */
 static pthread_t exiting_thread;
 
 /*
- * QP1 and the connections belong to the parent, and the child has none.  The parent's structures
- * are leaked, as other threads of the parent may have been changing them.
+ * Queue pair 1 and the connections belong to the parent, and the child has none.  The parent's
+ * structures are leaked, as other threads of the parent may have been changing them.
  */
 static void fork_child(void)
 {
@@ -108,10 +105,6 @@ static void exit_handler(void)
 	ucm_api_unlock();
 }
 
-/*
- * In a process that uses the kernel's channel, no thread can request events again after exit, since
- * they have all ended by then.
- */
 void ucm_block_until_exit(void)
 {
 	while (exiting && !pthread_equal(exiting_thread, pthread_self())) {

@@ -99,10 +99,7 @@ int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel);
  * as well and no longer counts towards the backlog of the listener.
  */
 void ucm_id_destroy(struct ucm_id *id);
-/*
- * Queues DEVICE_REMOVAL for each id whose device has been removed, and destroys its connection and
- * port.
- */
+/* Queues DEVICE_REMOVAL for each id of a removed device; destroys its connection and port. */
 void ucm_ids_device_removed(void);
 /* Destroys all ids of a channel. */
 void ucm_ids_destroy(struct ucm_channel *channel);

@@ -154,7 +154,7 @@ static void check_id(struct ucm_id *id, void *arg)
 		addr_use->found |= is_loopback_gid(addr_use->entry->gid);
 }
 
-/* A connection may outlive its id. */
+/* A connection may outlive its id, and still needs its address. */
 static void check_conn(void *arg, const struct cm_conn *conn)
 {
 	struct addr_use *addr_use = arg;

@@ -108,10 +108,7 @@ int ucm_cmd_join_ip_mcast(struct ucm_call *call)
 	return join_group(call, in->id, in->uid, in->response, &address);
 }
 
-/*
- * A send-only member gets the same event as a full member; librdmacm does not attach its QP to the
- * group.
- */
+/* Send-only and full members get the same event; librdmacm attaches only a full member's QP. */
 int ucm_cmd_join_mcast(struct ucm_call *call)
 {
 	const struct rdma_ucm_join_mcast *in = call->in;

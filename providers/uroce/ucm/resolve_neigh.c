@@ -39,7 +39,7 @@ bool ucm_neigh_is_unresolved(const struct ucm_path *path, const struct ucm_addre
 	       !neighbour_is_resolved(next_hop);
 }
 
-/* Successive entries often have the same next hop. */
+/* Successive entries often have the same next hop, which is queried once. */
 static void query_neighbours(struct ucm_neigh_wait *list)
 {
 	const struct ucm_neigh_wait *previous = NULL;

@@ -179,10 +179,7 @@ int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT])
 	if (!error)
 		return 0;
 	ucm_start_unlock();
-	/*
-	 * uroce_provider_stop() waits for a thread that may wait for start_lock in
-	 * ucm_addresses_changed().
-	 */
+	/* This waits for a thread that may wait for start_lock in ucm_addresses_changed(). */
 	if (failed)
 		uroce_provider_stop(failed);
 	return error;

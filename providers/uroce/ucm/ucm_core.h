@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * State shared by the layer: one lock for ids, channels and the protocol of the connection manager
- * (cm/cm.h).  The protocol sends and receives MADs through QP1 (progress/gsi/gsi.h), in whose
- * thread its timers expire.
+ * (cm/cm.h).  The protocol sends and receives MADs through queue pair 1 (progress/gsi/gsi.h), in
+ * whose thread its timers expire.
  *
- * The lock is the outermost one of a thread in a command or in a callback of QP1.  Functions of
- * progress and link that wait for another process, or for those callbacks, are called without it.
+ * The lock is the outermost one of a thread in a command or in a callback of queue pair 1.
+ * Functions of progress and link that wait for another process, or for those callbacks, are called
+ * without it.
  */
 #ifndef UROCE_UCM_UCM_CORE_H
 #define UROCE_UCM_UCM_CORE_H
@@ -54,7 +55,7 @@ struct cm *ucm_cm(void);
 struct gsi *ucm_gsi(void);
 /* Called with both locks held. */
 void ucm_set_cm(struct cm *new_cm, struct gsi *new_gsi, bool reports_credits);
-/* Converts the path of a MAD to that of QP1. */
+/* Converts the path of a MAD to that of queue pair 1. */
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to);
 /* To be called after calls of the cm, which may change its next deadline. */
 void ucm_rearm_timer(void);
@@ -92,10 +93,7 @@ uint64_t ucm_last_sent(void);
 uint64_t ucm_last_unsent(void);
 /* Returns the scope id of a local address: its interface if it is link-local, else 0. */
 uint32_t ucm_scope_id_of(const uint8_t *gid, uint32_t device);
-/*
- * To be called in a thread of its own, without locks, when devices or addresses have been added or
- * removed.
- */
+/* Called in a work thread, without locks, when devices or addresses have changed. */
 void ucm_addresses_changed(void);
 void ucm_listen_addrs_forked(void);
 

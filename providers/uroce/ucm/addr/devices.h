@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Devices, as far as the connection manager needs them.  The number of a device is its interface
- * index.
- */
+/* Devices for the connection manager.  The number of a device is its interface index. */
 #ifndef UROCE_UCM_ADDR_DEVICES_H
 #define UROCE_UCM_ADDR_DEVICES_H
 
@@ -10,10 +7,7 @@
 #include <stdint.h>
 
 #define UCM_NO_DEVICE 0
-/*
- * Hop limit of sent packets: the kernel's default.  Must exceed 1, which rsockets takes for a local
- * subnet.
- */
+/* Hop limit of sent packets, as in the kernel.  rsockets takes 1 for a local subnet. */
 #define UCM_HOP_LIMIT 64
 
 struct ucm_device {

@@ -10,10 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/*
- * Converts an address, with port in place of its own; an AF_IB address becomes the IP address of
- * its GID.
- */
+/* Converts an address, with this port; an AF_IB address becomes the IP address of its GID. */
 static socklen_t put_socket_address(const struct ucm_address *address, uint16_t port,
 				    struct sockaddr_storage *to)
 {

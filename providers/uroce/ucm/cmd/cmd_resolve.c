@@ -13,7 +13,7 @@
 #include "ucm/resolve_neigh.h"
 #include "ucm/addr/route.h"
 
-/* Path to 127.0.0.0/8, ::1 or the wildcard address, all of which mean the loopback device. */
+/* Finds the path to 127.0.0.0/8, ::1 or the wildcard address: through the loopback device. */
 static int find_loopback_path(const struct ucm_address *destination, struct ucm_path *path)
 {
 	struct ucm_device device;
@@ -69,8 +69,7 @@ static void set_path(struct ucm_id *id, const struct ucm_path *path)
 	uint16_t port = id->source.port, port_space = id->source.port_space;
 
 	/*
-	 * A bound id keeps its address: 127.0.0.2 for example, although its GID is that of
-	 * 127.0.0.1.
+	 * A bound id keeps its address, such as 127.0.0.2, although its GID is that of 127.0.0.1.
 	 */
 	if (ucm_address_is_any(&id->source)) {
 		id->source = path->source;
@@ -218,10 +217,7 @@ int ucm_cmd_resolve_addr(struct ucm_call *call)
 	return resolve_handle(call, in->id, &source, &destination, in->timeout_ms);
 }
 
-/*
- * Returns the code of the packet life time.  The option sets the ACK timeout, which is twice as
- * long.
- */
+/* Returns the code of the packet life time: half of the ACK timeout, if that was set. */
 static uint8_t get_packet_life(const struct ucm_id *id)
 {
 	if (id->ack_timeout_set && id->ack_timeout)

@@ -40,10 +40,7 @@ struct ucm_call {
 	size_t out_bytes;
 };
 
-/*
- * Writes resp to the address response of the program.  Returns 0, or EFAULT if the address is
- * NULL.
- */
+/* Writes resp to address response of the program.  Returns 0, or EFAULT if that is NULL. */
 static inline int ucm_respond(uint64_t response, const void *resp, size_t bytes)
 {
 	void *to = (void *)(uintptr_t)response;

@@ -18,10 +18,7 @@
 struct ucm_id;
 
 struct ucm_retry {
-	/*
-	 * In a queue while waiting for the next attempt; link is NULL while a request is
-	 * outstanding.
-	 */
+	/* In a queue while waiting for the next attempt; link is NULL during an attempt. */
 	struct ucm_retry *next, **link;
 	uint64_t due;
 	struct ucm_id *id;
@@ -32,7 +29,7 @@ struct ucm_retry {
 
 /* Prepares to repeat the request of id with param.  Without memory it will not be repeated. */
 void ucm_retry_prepare(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
-/* The request was rejected for one of these reasons.  Returns true if it will be repeated. */
+/* Called when the request was rejected as above.  Returns true if it will be repeated. */
 bool ucm_retry_schedule(struct ucm_id *id, const struct cm_event *rejection);
 /* Stops repeating: another reply was received, or id is being destroyed. */
 void ucm_retry_cancel(struct ucm_id *id);

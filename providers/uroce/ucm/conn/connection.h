@@ -9,10 +9,7 @@
 #include "ucm/addr/devices.h"
 #include "ucm/id.h"
 
-/*
- * Parameters of all connections: the kernel's values, with the packet life time of Linux 6.3 and
- * later.
- */
+/* Parameters of all connections, as in the kernel; the packet life time since Linux 6.3. */
 enum {
 	UCM_RESPONSE_TIME = 20,
 	UCM_MAX_CM_RETRIES = 15,
@@ -37,10 +34,7 @@ void ucm_connection_destroy(struct ucm_id *id);
 
 /* Returns the transport service of the QP of this id. */
 enum cm_service ucm_connection_service(const struct ucm_id *id);
-/*
- * Creates the listener of an id that is bound to an address and has a port.  Returns 0 or a
- * positive errno.
- */
+/* Creates the listener of an id with address and port.  Returns 0 or a positive errno. */
 int ucm_connection_listen(struct ucm_id *id);
 void ucm_connection_unlisten(struct ucm_id *id);
 /*

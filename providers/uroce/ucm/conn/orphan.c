@@ -4,10 +4,7 @@
 #include "cm/msg/mad.h"
 #include "connection.h"
 
-/*
- * A peer that is about to exit, or that is stopped and killed later, still has its slot at the
- * first checks.
- */
+/* Pauses between checks: a peer that exits, or is killed later, still has its slot at first. */
 #define PAUSE_FIRST_NS UINT64_C(500000000)
 #define PAUSE_LAST_NS UINT64_C(16000000000)
 
