@@ -74,8 +74,8 @@ static bool is_channel(int fd)
 }
 
 /*
- * librdmacm accepts only a character device, and if the kernel has an rdma_cm device, only that
- * device number.
+ * Reports a character device, with the number of the kernel's rdma_cm device if there is one:
+ * librdmacm accepts no other file.
  */
 static int hook_fstat(int fd, struct stat *status)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connects an unmodified librdmacm to uroce's connection manager.  librdmacm talks to the kernel
+ * Connects an unmodified librdmacm to uroce's connection manager.  librdmacm reaches the kernel
  * only by write() on /dev/infiniband/rdma_cm, so the GOT entries of open, openat, fstat, write and
  * close, and of their variants (calls.c), are replaced in that one library
  * (Documentation/decisions/way-in.md).  Calls for other files are forwarded to the C library.
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /*
- * Redirects the calls of librdmacm, if the code at address belongs to it.  To be called whenever a
+ * Redirects the calls of librdmacm, if the code at address belongs to it.  Called whenever a
  * library lists devices, which librdmacm does before it opens its first channel.  Repeated calls
  * have no effect, except after the library has been unloaded and loaded again.
  *
@@ -37,10 +37,7 @@ typedef uintptr_t (*replacement_fn)(const char *name);
 /* Replaces the imported functions of the library that contains address. */
 void redirect_calls(const void *address, replacement_fn replacement);
 
-/*
- * Returns the function of calls.c that replaces the function name in librdmacm, or 0 if there is
- * none.
- */
+/* Returns the function of calls.c that replaces the function name in librdmacm, or 0. */
 uintptr_t redirect_find_hook(const char *name);
 
 #endif
