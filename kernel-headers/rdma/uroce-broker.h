@@ -45,25 +45,25 @@ struct uroce_broker_probe {
 
 enum uroce_broker_type {
 	/* On the control connection: requests of clients and replies of the broker. */
-	UROCE_BROKER_HELLO = 1,	      /* struct uroce_broker_hello */
-	UROCE_BROKER_WELCOME,	      /* struct uroce_broker_welcome */
-	UROCE_BROKER_SLOT,	      /* struct uroce_broker_slot: another slot */
-	UROCE_BROKER_SLOT_REPLY,      /* struct uroce_broker_slot */
-	UROCE_BROKER_ADDRESS,	      /* struct uroce_broker_address */
-	UROCE_BROKER_ADDRESS_REPLY,   /* struct uroce_broker_address */
-	UROCE_BROKER_GSI,	      /* struct uroce_broker_switch: use of queue pair 1 */
-	UROCE_BROKER_GSI_REPLY,	      /* struct uroce_broker_switch */
-	UROCE_BROKER_PORT,	      /* struct uroce_broker_ports */
-	UROCE_BROKER_PORT_LISTEN,     /* struct uroce_broker_ports, of one port */
-	UROCE_BROKER_PORT_REPLY,      /* struct uroce_broker_ports, the same ports */
-	UROCE_BROKER_LOOK,	      /* struct uroce_broker_look */
-	UROCE_BROKER_LOOK_REPLY,      /* struct uroce_broker_look */
-	UROCE_BROKER_INTRODUCE,	      /* struct uroce_broker_introduce */
-	UROCE_BROKER_INTRODUCE_REPLY, /* struct uroce_broker_introduce */
-	UROCE_BROKER_LIST,	      /* struct uroce_broker_list, empty */
-	UROCE_BROKER_LIST_REPLY,      /* struct uroce_broker_list */
-	UROCE_BROKER_PING,	      /* struct uroce_broker_header */
-	UROCE_BROKER_PONG,	      /* struct uroce_broker_header */
+	UROCE_BROKER_HELLO = 1,	    /* struct uroce_broker_hello */
+	UROCE_BROKER_WELCOME,	    /* struct uroce_broker_welcome */
+	UROCE_BROKER_SLOT,	    /* struct uroce_broker_slot: another slot */
+	UROCE_BROKER_SLOT_REPLY,    /* struct uroce_broker_slot */
+	UROCE_BROKER_ADDRESS,	    /* struct uroce_broker_address */
+	UROCE_BROKER_ADDRESS_REPLY, /* struct uroce_broker_address */
+	UROCE_BROKER_GSI,	    /* struct uroce_broker_switch: use of queue pair 1 */
+	UROCE_BROKER_GSI_REPLY,	    /* struct uroce_broker_switch */
+	UROCE_BROKER_PORT,	    /* struct uroce_broker_ports */
+	UROCE_BROKER_PORT_LISTEN,   /* struct uroce_broker_ports, of one port */
+	UROCE_BROKER_PORT_REPLY,    /* struct uroce_broker_ports, the same ports */
+	UROCE_BROKER_LOOKUP,	    /* struct uroce_broker_lookup */
+	UROCE_BROKER_LOOKUP_REPLY,  /* struct uroce_broker_lookup */
+	UROCE_BROKER_CONNECT,	    /* struct uroce_broker_connect */
+	UROCE_BROKER_CONNECT_REPLY, /* struct uroce_broker_connect */
+	UROCE_BROKER_LIST,	    /* struct uroce_broker_list, empty */
+	UROCE_BROKER_LIST_REPLY,    /* struct uroce_broker_list */
+	UROCE_BROKER_PING,	    /* struct uroce_broker_header */
+	UROCE_BROKER_PONG,	    /* struct uroce_broker_header */
 	/* Without a reply. */
 	UROCE_BROKER_ADDRESS_END, /* struct uroce_broker_address */
 	UROCE_BROKER_PORT_END,	  /* struct uroce_broker_ports, of one port */
@@ -71,8 +71,8 @@ enum uroce_broker_type {
 	UROCE_BROKER_SUPERSEDE,	  /* struct uroce_broker_header, between brokers: exit */
 	/* On the delivery socket. */
 	UROCE_BROKER_DATAGRAM, /* struct uroce_broker_datagram and the datagram; both directions */
-	UROCE_BROKER_VISITOR,  /* struct uroce_broker_introduce, with the slot of the other end */
-	UROCE_BROKER_WATCH,    /* struct uroce_broker_switch: starts or stops a PING every 0.5 s */
+	UROCE_BROKER_CONNECTION, /* struct uroce_broker_connect, with the slot of the other end */
+	UROCE_BROKER_WATCH, /* struct uroce_broker_switch: starts or stops a PING every 0.5 s */
 };
 
 struct uroce_broker_header {
@@ -177,7 +177,7 @@ struct uroce_broker_ports {
  * Requests the member of a slot on an address; the reply passes the member.  The client of the slot
  * has it already, or gets it when it requests the address.
  */
-struct uroce_broker_look {
+struct uroce_broker_lookup {
 	struct uroce_broker_header header;
 	struct uroce_broker_endpoint endpoint;
 	__u32 slot;
@@ -189,10 +189,10 @@ enum uroce_broker_purpose {
 	UROCE_BROKER_STATISTICS,
 };
 
-/* The reply and VISITOR each pass one end of a socket pair. */
-struct uroce_broker_introduce {
+/* The reply and CONNECTION each pass one end of a socket pair. */
+struct uroce_broker_connect {
 	struct uroce_broker_header header;
-	__u32 slot;    /* Slot of the other end; NO_SLOT in VISITOR if that has none. */
+	__u32 slot;    /* Slot of the other end; NO_SLOT in CONNECTION if that has none. */
 	__u32 purpose; /* enum uroce_broker_purpose */
 };
 

@@ -27,11 +27,11 @@ static void check_slots(const union broker_message *message)
 		for (uint32_t i = 0; i < message->hello.slots; i++)
 			require(message->hello.slot[i] < UROCE_BROKER_SLOTS);
 		break;
-	case UROCE_BROKER_LOOK:
-		require(message->look.slot < UROCE_BROKER_SLOTS);
+	case UROCE_BROKER_LOOKUP:
+		require(message->lookup.slot < UROCE_BROKER_SLOTS);
 		break;
-	case UROCE_BROKER_INTRODUCE:
-		require(message->introduce.slot < UROCE_BROKER_SLOTS);
+	case UROCE_BROKER_CONNECT:
+		require(message->connect.slot < UROCE_BROKER_SLOTS);
 		break;
 	case UROCE_BROKER_LIST_REPLY:
 		require(message->list.clients <= UROCE_BROKER_LISTED);

@@ -13,8 +13,8 @@ _Static_assert(sizeof(struct uroce_broker_slot) == 24, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_address) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_switch) == 24, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_ports) == 2584, "padding in a message");
-_Static_assert(sizeof(struct uroce_broker_look) == 48, "padding in a message");
-_Static_assert(sizeof(struct uroce_broker_introduce) == 24, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_lookup) == 48, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_connect) == 24, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_list) == 536, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_probed) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_datagram) == 72, "padding in a message");
@@ -160,9 +160,9 @@ static bool check_one_port(const union broker_message *message)
 	       check_ports(message);
 }
 
-static bool check_look(const union broker_message *message)
+static bool check_lookup(const union broker_message *message)
 {
-	return is_slot(message->look.slot);
+	return is_slot(message->lookup.slot);
 }
 
 static bool is_purpose(uint32_t purpose)
@@ -170,17 +170,17 @@ static bool is_purpose(uint32_t purpose)
 	return purpose == UROCE_BROKER_SHARED_MEMORY || purpose == UROCE_BROKER_STATISTICS;
 }
 
-static bool check_introduce(const union broker_message *message)
+static bool check_connect(const union broker_message *message)
 {
-	return is_slot(message->introduce.slot) && is_purpose(message->introduce.purpose);
+	return is_slot(message->connect.slot) && is_purpose(message->connect.purpose);
 }
 
-static bool check_visitor(const union broker_message *message)
+static bool check_connection(const union broker_message *message)
 {
-	const struct uroce_broker_introduce *visitor = &message->introduce;
+	const struct uroce_broker_connect *connection = &message->connect;
 
-	return (is_slot(visitor->slot) || visitor->slot == UROCE_BROKER_NO_SLOT) &&
-	       is_purpose(visitor->purpose);
+	return (is_slot(connection->slot) || connection->slot == UROCE_BROKER_NO_SLOT) &&
+	       is_purpose(connection->purpose);
 }
 
 static bool check_list(const union broker_message *message)
@@ -229,7 +229,7 @@ static bool check_datagram(const union broker_message *message)
 #define ZERO_ADDRESS .reserved = { ZERO(address, endpoint.reserved), ZERO(address, reserved) }
 #define ZERO_SWITCH .reserved = { ZERO(switch, reserved) }
 #define ZERO_PORTS .reserved = { ZERO(ports, reserved) }
-#define ZERO_LOOK .reserved = { ZERO(look, endpoint.reserved), ZERO(look, reserved) }
+#define ZERO_LOOKUP .reserved = { ZERO(lookup, endpoint.reserved), ZERO(lookup, reserved) }
 #define ZERO_PROBED .reserved = { ZERO(probed, endpoint.reserved) }
 #define ZERO_DATAGRAM \
 	.reserved = { ZERO(datagram, source.reserved), ZERO(datagram, destination.reserved) }
@@ -250,10 +250,10 @@ static const struct format formats[] = {
 				       ZERO_PORTS },
 	[UROCE_BROKER_PORT_REPLY] = { REPLY(ports), .array = PORTS, .check = check_ports,
 				      ZERO_PORTS },
-	[UROCE_BROKER_LOOK] = { BYTES(look), .check = check_look, ZERO_LOOK },
-	[UROCE_BROKER_LOOK_REPLY] = { REPLY(look), .check = check_look, ZERO_LOOK },
-	[UROCE_BROKER_INTRODUCE] = { BYTES(introduce), .check = check_introduce },
-	[UROCE_BROKER_INTRODUCE_REPLY] = { REPLY(introduce), .check = check_introduce },
+	[UROCE_BROKER_LOOKUP] = { BYTES(lookup), .check = check_lookup, ZERO_LOOKUP },
+	[UROCE_BROKER_LOOKUP_REPLY] = { REPLY(lookup), .check = check_lookup, ZERO_LOOKUP },
+	[UROCE_BROKER_CONNECT] = { BYTES(connect), .check = check_connect },
+	[UROCE_BROKER_CONNECT_REPLY] = { REPLY(connect), .check = check_connect },
 	[UROCE_BROKER_LIST] = { BYTES(list), .array = CLIENTS, .check = check_list },
 	[UROCE_BROKER_LIST_REPLY] = { REPLY(list), .array = CLIENTS, .check = check_list_reply },
 	[UROCE_BROKER_PING] = { BYTES(header) },
@@ -264,7 +264,7 @@ static const struct format formats[] = {
 	[UROCE_BROKER_PROBED] = { BYTES(probed), .check = check_probed, ZERO_PROBED },
 	[UROCE_BROKER_SUPERSEDE] = { BYTES(header) },
 	[UROCE_BROKER_DATAGRAM] = { BYTES(datagram), .check = check_datagram, ZERO_DATAGRAM },
-	[UROCE_BROKER_VISITOR] = { BYTES(introduce), .check = check_visitor },
+	[UROCE_BROKER_CONNECTION] = { BYTES(connect), .check = check_connection },
 	[UROCE_BROKER_WATCH] = { BYTES(switch), .check = check_watch, ZERO_SWITCH },
 };
 
@@ -390,9 +390,9 @@ unsigned int broker_message_descriptor_count(const union broker_message *message
 	case UROCE_BROKER_GSI:
 		return message->on_off.flags & UROCE_BROKER_MESSAGES ? 1 : 0;
 	case UROCE_BROKER_SLOT_REPLY:
-	case UROCE_BROKER_LOOK_REPLY:
-	case UROCE_BROKER_INTRODUCE_REPLY:
-	case UROCE_BROKER_VISITOR:
+	case UROCE_BROKER_LOOKUP_REPLY:
+	case UROCE_BROKER_CONNECT_REPLY:
+	case UROCE_BROKER_CONNECTION:
 		return 1;
 	default:
 		return 0;

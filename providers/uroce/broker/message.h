@@ -26,8 +26,8 @@ union broker_message {
 	struct uroce_broker_address address;
 	struct uroce_broker_switch on_off;
 	struct uroce_broker_ports ports;
-	struct uroce_broker_look look;
-	struct uroce_broker_introduce introduce;
+	struct uroce_broker_lookup lookup;
+	struct uroce_broker_connect connect;
 	struct uroce_broker_list list;
 	struct uroce_broker_probed probed;
 	struct uroce_broker_datagram datagram;

@@ -111,8 +111,8 @@ static int serve_ports(struct brokerd *brokerd, const struct client *client,
 	return error;
 }
 
-static int serve_look(struct brokerd *brokerd, const struct uroce_broker_look *request,
-		      struct link_fds *fds)
+static int serve_lookup(struct brokerd *brokerd, const struct uroce_broker_lookup *request,
+			struct link_fds *fds)
 {
 	struct address *address = address_find(brokerd, &request->endpoint);
 	const struct client *owner = client_of_slot(brokerd, request->slot);
@@ -121,11 +121,11 @@ static int serve_look(struct brokerd *brokerd, const struct uroce_broker_look *r
 	return fd < 0 ? fd : attach_duplicate(fds, fd);
 }
 
-static int serve_introduce(const struct brokerd *brokerd, const struct client *client,
-			   const struct uroce_broker_introduce *request, struct link_fds *fds)
+static int serve_connect(const struct brokerd *brokerd, const struct client *client,
+			 const struct uroce_broker_connect *request, struct link_fds *fds)
 {
 	struct client *other = client_of_slot(brokerd, request->slot);
-	union broker_message visitor;
+	union broker_message connection;
 	struct link_fds end;
 	int pair[2];
 
@@ -135,14 +135,14 @@ static int serve_introduce(const struct brokerd *brokerd, const struct client *c
 		return -ENOENT;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return -errno;
-	broker_message_init(&visitor, UROCE_BROKER_VISITOR, 0);
-	visitor.introduce.slot =
+	broker_message_init(&connection, UROCE_BROKER_CONNECTION, 0);
+	connection.connect.slot =
 		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
-	visitor.introduce.purpose = request->purpose;
+	connection.connect.purpose = request->purpose;
 	end = (struct link_fds){ .fd = { pair[1] }, .count = 1 };
 	fds->fd[0] = pair[0];
 	fds->count = 1;
-	if (client_send(other->delivery_fd, &visitor, &end)) {
+	if (client_send(other->delivery_fd, &connection, &end)) {
 		close(pair[1]);
 		return 0;
 	}
@@ -169,7 +169,7 @@ static int serve_list(const struct brokerd *brokerd, struct uroce_broker_list *l
 /* Returns true if only workers may send this request. */
 static bool is_for_worker_only(uint32_t type)
 {
-	return type != UROCE_BROKER_LIST && type != UROCE_BROKER_INTRODUCE &&
+	return type != UROCE_BROKER_LIST && type != UROCE_BROKER_CONNECT &&
 	       type != UROCE_BROKER_PING;
 }
 
@@ -187,8 +187,8 @@ static int serve_worker(struct brokerd *brokerd, struct client *client,
 		return serve_ports(brokerd, client, &message->ports);
 	case UROCE_BROKER_PORT_LISTEN:
 		return ports_listen(&brokerd->ports, client->number, &message->ports.port[0]);
-	case UROCE_BROKER_LOOK:
-		return serve_look(brokerd, &message->look, fds);
+	case UROCE_BROKER_LOOKUP:
+		return serve_lookup(brokerd, &message->lookup, fds);
 	default:
 		assert(false);
 		return -EINVAL;
@@ -203,8 +203,8 @@ bool request_is_known_type(uint32_t type)
 	case UROCE_BROKER_GSI:
 	case UROCE_BROKER_PORT:
 	case UROCE_BROKER_PORT_LISTEN:
-	case UROCE_BROKER_LOOK:
-	case UROCE_BROKER_INTRODUCE:
+	case UROCE_BROKER_LOOKUP:
+	case UROCE_BROKER_CONNECT:
 	case UROCE_BROKER_LIST:
 	case UROCE_BROKER_PING:
 	case UROCE_BROKER_ADDRESS_END:
@@ -243,8 +243,8 @@ bool request_serve(struct brokerd *brokerd, struct client *client, union broker_
 		error = -EPERM;
 	} else if (type == UROCE_BROKER_LIST) {
 		error = serve_list(brokerd, &message->list);
-	} else if (type == UROCE_BROKER_INTRODUCE) {
-		error = serve_introduce(brokerd, client, &message->introduce, fds);
+	} else if (type == UROCE_BROKER_CONNECT) {
+		error = serve_connect(brokerd, client, &message->connect, fds);
 	} else if (type == UROCE_BROKER_PING) {
 		client->watched_at = brokerd_now();
 		error = 0;

@@ -18,8 +18,8 @@ NAMES = 64
 UDP_PORT = 4791
 SLOT_SHIFT, SLOTS, NO_SLOT = 12, 4096, 0xFFFFFFFF
 (HELLO, WELCOME, SLOT, SLOT_REPLY, ADDRESS, ADDRESS_REPLY, GSI, GSI_REPLY, PORT, PORT_LISTEN,
- PORT_REPLY, LOOK, LOOK_REPLY, INTRODUCE, INTRODUCE_REPLY, LIST, LIST_REPLY, PING, PONG,
- ADDRESS_END, PORT_END, PROBED, SUPERSEDE, DATAGRAM, VISITOR, WATCH) = range(1, 27)
+ PORT_REPLY, LOOKUP, LOOKUP_REPLY, CONNECT, CONNECT_REPLY, LIST, LIST_REPLY, PING, PONG,
+ ADDRESS_END, PORT_END, PROBED, SUPERSEDE, DATAGRAM, CONNECTION, WATCH) = range(1, 27)
 WORKER, RETURNING, GUEST = 1, 2, 3
 HEADER = struct.Struct("=IIIi")
 ENDPOINT = struct.Struct("=16sII")
@@ -172,9 +172,9 @@ class Client(Connection):
             self.members[address].setblocking(False)
         return error, *struct.unpack("=II", body[ENDPOINT.size:])
 
-    def look(self, address, slot):
+    def lookup(self, address, slot):
         """The error, and the inode of the slot's socket on the address or None."""
-        _, error, got = self.ask(LOOK, endpoint(address) + struct.pack("=II", slot, 0))
+        _, error, got = self.ask(LOOKUP, endpoint(address) + struct.pack("=II", slot, 0))
         inodes = [os.fstat(fd).st_ino for fd in got]
         for fd in got:
             os.close(fd)

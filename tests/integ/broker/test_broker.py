@@ -93,10 +93,10 @@ def test_welcome(broker, place, clients):
         assert client.alive()
 
 
-def test_visitor_has_no_slot(broker, clients):
-    visitor = clients(bc.GUEST)
-    assert (visitor.error, visitor.role, visitor.slot) == (0, bc.GUEST, bc.NO_SLOT)
-    assert not visitor.locks and visitor.alive()
+def test_guest_has_no_slot(broker, clients):
+    guest = clients(bc.GUEST)
+    assert (guest.error, guest.role, guest.slot) == (0, bc.GUEST, bc.NO_SLOT)
+    assert not guest.locks and guest.alive()
 
 
 def test_lock_outlives_the_connection(broker, place, clients):
@@ -173,17 +173,17 @@ def inode(client):
 def test_look(broker, clients):
     """Another slot's socket, which is the one that its client gets, now or later."""
     user, other = on_address(clients, 2)
-    assert user.look(ADDRESS, other.slot) == (0, inode(other))
-    assert user.look("127.0.0.2", other.slot) == (-errno.ENOENT, None)
-    assert user.look(ADDRESS, 4000) == (-errno.ENOENT, None)
+    assert user.lookup(ADDRESS, other.slot) == (0, inode(other))
+    assert user.lookup("127.0.0.2", other.slot) == (-errno.ENOENT, None)
+    assert user.lookup(ADDRESS, 4000) == (-errno.ENOENT, None)
 
 
 def test_look_before_address(broker, place, clients, sender):
     """More members than there are spare ones are promised, and none of them to two clients."""
     user, *late = [clients() for _ in range(7)]
-    assert user.look(ADDRESS, late[0].slot) == (-errno.ENOENT, None)
+    assert user.lookup(ADDRESS, late[0].slot) == (-errno.ENOENT, None)
     assert user.add_address(ADDRESS) == (0, 0, 0)
-    seen = {client: user.look(ADDRESS, client.slot)[1] for client in late[1:]}
+    seen = {client: user.lookup(ADDRESS, client.slot)[1] for client in late[1:]}
     assert len({*seen.values(), inode(user)} - {None}) == 6
     for client in late[:4]:
         assert client.add_address(ADDRESS) == (0, 0, 0)
@@ -200,7 +200,7 @@ def test_look_before_address(broker, place, clients, sender):
 def test_a_promise_keeps_no_port(broker, place, clients):
     user, late = clients(), clients()
     assert user.add_address(ADDRESS) == (0, 0, 0)
-    assert user.look(ADDRESS, late.slot)[0] == 0
+    assert user.lookup(ADDRESS, late.slot)[0] == 0
     user.close()
     until(lambda: not place.sockets()[1], "the port is in use")
     assert late.add_address(ADDRESS) == (0, 0, 0)
@@ -287,7 +287,7 @@ BAD_BEGINNINGS = {
     "the same slot twice": bc.message(bc.HELLO, bc.hello(bc.RETURNING, [7, 7])),
     "too many slots": bc.message(bc.HELLO, bc.hello(bc.RETURNING, range(100, 165))),
     "fewer slots than it says": bc.message(bc.HELLO, bc.hello(bc.RETURNING, [5, 6]))[:-4],
-    "a slot of a visitor": bc.message(bc.HELLO, bc.hello(bc.GUEST, [5])),
+    "a slot of a guest": bc.message(bc.HELLO, bc.hello(bc.GUEST, [5])),
     "PING first": bc.message(bc.PING),
     "SLOT first": bc.message(bc.SLOT, struct.pack("=II", bc.NO_SLOT, 0)),
     "ADDRESS first": bc.message(bc.ADDRESS, bc.address_body(ADDRESS)),
@@ -346,12 +346,12 @@ SECOND = {
     "PORT reserved": (bc.PORT, ports(1, port(reserved=1))),
     "PORT space": (bc.PORT, ports(1, port(space=0x7777))),
     "two ports to listen": (bc.PORT_LISTEN, ports(2, port(), port(number=7001))),
-    "LOOK slot": (bc.LOOK, bc.endpoint(ADDRESS) + struct.pack("=II", bc.SLOTS, 0)),
-    "INTRODUCE slot": (bc.INTRODUCE, struct.pack("=II", bc.SLOTS, 1)),
-    "INTRODUCE purpose 0": (bc.INTRODUCE, struct.pack("=II", 1, 0)),
-    "INTRODUCE purpose 3": (bc.INTRODUCE, struct.pack("=II", 1, 3)),
+    "LOOKUP slot": (bc.LOOKUP, bc.endpoint(ADDRESS) + struct.pack("=II", bc.SLOTS, 0)),
+    "CONNECT slot": (bc.CONNECT, struct.pack("=II", bc.SLOTS, 1)),
+    "CONNECT purpose 0": (bc.CONNECT, struct.pack("=II", 1, 0)),
+    "CONNECT purpose 3": (bc.CONNECT, struct.pack("=II", 1, 3)),
     "LIST of no slot": (bc.LIST, struct.pack("=II", 0, 1)),
-    "VISITOR from a client": (bc.VISITOR, struct.pack("=II", 1, 1)),
+    "CONNECTION from a client": (bc.CONNECTION, struct.pack("=II", 1, 1)),
     "DATAGRAM on the control connection": (bc.DATAGRAM, bytes(56)),
     "PROBED on the control connection": (bc.PROBED, bc.endpoint(ADDRESS) + bytes(8)),
     "SUPERSEDE after HELLO": (bc.SUPERSEDE, b""),

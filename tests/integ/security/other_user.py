@@ -178,7 +178,7 @@ def messages():
     while True:
         for version in VERSION, VERSION + 1:
             for number in 0, 1, RANDOM.getrandbits(32):
-                # HELLO, WELCOME and SLOT; ADDRESS; LOOK; INTRODUCE; a datagram.
+                # HELLO, WELCOME and SLOT; ADDRESS; LOOKUP; CONNECT; a datagram.
                 for body in (b"", struct.pack("=II", 1, 0), struct.pack("=III", 2, 1, 40),
                              LOOPBACK + struct.pack("=IIII", 0, 0, 0, 0),
                              LOOPBACK + struct.pack("=IIII", 0, 0, 40, 0),

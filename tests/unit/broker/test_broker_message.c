@@ -180,24 +180,24 @@ static void test_ports(void **state)
 	expect_refused();
 }
 
-static void test_introductions(void **state)
+static void test_connections(void **state)
 {
 	(void)state;
-	begin(UROCE_BROKER_INTRODUCE);
+	begin(UROCE_BROKER_CONNECT);
 	expect_refused();
-	sent.introduce.purpose = UROCE_BROKER_STATISTICS;
-	expect_good(sizeof(sent.introduce), 0);
-	sent.introduce.slot = UROCE_BROKER_NO_SLOT;
+	sent.connect.purpose = UROCE_BROKER_STATISTICS;
+	expect_good(sizeof(sent.connect), 0);
+	sent.connect.slot = UROCE_BROKER_NO_SLOT;
 	expect_refused();
-	begin(UROCE_BROKER_VISITOR);
-	sent.introduce.slot = UROCE_BROKER_NO_SLOT;
-	sent.introduce.purpose = UROCE_BROKER_SHARED_MEMORY;
-	expect_good(sizeof(sent.introduce), 1);
-	begin(UROCE_BROKER_LOOK);
-	expect_good(sizeof(sent.look), 0);
-	expect_zero(&sent.look.endpoint.reserved);
-	expect_zero(&sent.look.reserved);
-	sent.look.slot = UROCE_BROKER_SLOTS;
+	begin(UROCE_BROKER_CONNECTION);
+	sent.connect.slot = UROCE_BROKER_NO_SLOT;
+	sent.connect.purpose = UROCE_BROKER_SHARED_MEMORY;
+	expect_good(sizeof(sent.connect), 1);
+	begin(UROCE_BROKER_LOOKUP);
+	expect_good(sizeof(sent.lookup), 0);
+	expect_zero(&sent.lookup.endpoint.reserved);
+	expect_zero(&sent.lookup.reserved);
+	sent.lookup.slot = UROCE_BROKER_SLOTS;
 	expect_refused();
 	begin(UROCE_BROKER_LIST_REPLY);
 	sent.list.clients = 2;
@@ -264,10 +264,10 @@ static void test_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hello),	      cmocka_unit_test(test_welcome),
-		cmocka_unit_test(test_addresses),     cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_introductions), cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_datagrams),     cmocka_unit_test(test_types),
+		cmocka_unit_test(test_hello),	    cmocka_unit_test(test_welcome),
+		cmocka_unit_test(test_addresses),   cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_connections), cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_datagrams),   cmocka_unit_test(test_types),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

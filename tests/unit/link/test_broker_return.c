@@ -65,7 +65,7 @@ static void visit(unsigned int slot)
 	int fd;
 
 	assert_int_equal(link_open(&visitor, error), 0);
-	fd = link_broker_introduce(visitor, slot, UROCE_BROKER_SHARED_MEMORY);
+	fd = link_broker_connect(visitor, slot, UROCE_BROKER_SHARED_MEMORY);
 	assert_return_code(fd, -fd);
 	close(fd);
 	link_close(visitor);

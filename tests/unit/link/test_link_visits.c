@@ -247,7 +247,7 @@ static void test_nobody_there(void **state)
 /* The kind of message that answers a request of the liar's, or 0. */
 static uint32_t answer_to(struct link_fixture *fixture, const struct uroce_abi_shm *request)
 {
-	int fd = link_broker_introduce(liar, link_slot(fixture->link), UROCE_BROKER_SHARED_MEMORY);
+	int fd = link_broker_connect(liar, link_slot(fixture->link), UROCE_BROKER_SHARED_MEMORY);
 	struct uroce_abi_shm reply = { .header = { 0, 0, 0 } };
 	uint32_t kind = 0;
 	int region;

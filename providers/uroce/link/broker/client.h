@@ -85,7 +85,7 @@ int link_broker_slot_fd(struct link *link, const struct link_endpoint *endpoint,
  * Returns one end of a new socket pair whose other end the broker passes to the client of the slot,
  * or a negative errno: -ENOENT if no client has the slot.
  */
-int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose);
+int link_broker_connect(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose);
 
 /* ---- shared by the files of the client ---- */
 

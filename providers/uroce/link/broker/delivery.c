@@ -31,7 +31,7 @@ int link_broker_fd(const struct link *link)
  */
 static bool is_delivery_type(uint32_t type)
 {
-	return type == UROCE_BROKER_DATAGRAM || type == UROCE_BROKER_VISITOR ||
+	return type == UROCE_BROKER_DATAGRAM || type == UROCE_BROKER_CONNECTION ||
 	       type == UROCE_BROKER_WATCH;
 }
 
@@ -61,9 +61,9 @@ static int read_message(struct link *link, uint8_t *payload, union broker_messag
 	if (is_delivery_type(header.type) &&
 	    broker_message_parse(head, (size_t)bytes, message) == BROKER_MESSAGE_OK &&
 	    broker_message_descriptor_count(message) == fds.count) {
-		if (message->header.type == UROCE_BROKER_VISITOR)
-			link_client_conns_add(link, message->introduce.purpose,
-					      message->introduce.slot, fds.fd[0]);
+		if (message->header.type == UROCE_BROKER_CONNECTION)
+			link_client_conns_add(link, message->connect.purpose, message->connect.slot,
+					      fds.fd[0]);
 		else if (message->header.type == UROCE_BROKER_WATCH)
 			link_broker_set_pinger(&link->broker,
 					       message->on_off.flags & UROCE_BROKER_ON);

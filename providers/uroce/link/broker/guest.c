@@ -78,9 +78,9 @@ int link_guest_connect(struct link_guest *guest, uint32_t slot)
 	union broker_message message;
 	int error;
 
-	broker_message_init(&message, UROCE_BROKER_INTRODUCE, 0);
-	message.introduce.slot = slot;
-	message.introduce.purpose = UROCE_BROKER_STATISTICS;
+	broker_message_init(&message, UROCE_BROKER_CONNECT, 0);
+	message.connect.slot = slot;
+	message.connect.purpose = UROCE_BROKER_STATISTICS;
 	error = exchange_message(guest, &message, &fds);
 	return error ? error : fds.fd[0];
 }

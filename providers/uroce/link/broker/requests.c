@@ -95,19 +95,19 @@ int link_broker_slot_fd(struct link *link, const struct link_endpoint *endpoint,
 {
 	union broker_message message;
 
-	broker_message_init(&message, UROCE_BROKER_LOOK, 0);
-	message.look.endpoint = link_broker_endpoint(endpoint);
-	message.look.slot = slot;
+	broker_message_init(&message, UROCE_BROKER_LOOKUP, 0);
+	message.lookup.endpoint = link_broker_endpoint(endpoint);
+	message.lookup.slot = slot;
 	return request_fd(link, &message);
 }
 
-int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose)
+int link_broker_connect(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose)
 {
 	union broker_message message;
 
-	broker_message_init(&message, UROCE_BROKER_INTRODUCE, 0);
-	message.introduce.slot = slot;
-	message.introduce.purpose = purpose;
+	broker_message_init(&message, UROCE_BROKER_CONNECT, 0);
+	message.connect.slot = slot;
+	message.connect.purpose = purpose;
 	return request_fd(link, &message);
 }
 

@@ -158,7 +158,7 @@ static struct link_channel *request_channel(struct link_addr *addr, unsigned int
 		.scope_id = addr->endpoint.scope_id,
 		.slot = link->slot,
 	};
-	int conn_fd = link_broker_introduce(link, slot, UROCE_BROKER_SHARED_MEMORY), region = -1;
+	int conn_fd = link_broker_connect(link, slot, UROCE_BROKER_SHARED_MEMORY), region = -1;
 	struct link_channel *shared = NULL, *channel = NULL;
 
 	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
