@@ -52,7 +52,7 @@ enum loss_action {
 
 struct loss {
 	enum loss_state state;
-	enum loss_state resume;	 /* state after RNR_WAIT, or before PROBE: OPEN or GO_BACK */
+	enum loss_state resume;	 /* OPEN or GO_BACK: next state of RNR_WAIT, previous of PROBE */
 	enum loss_action action; /* pending, not sent yet */
 	uint64_t rnr_until;	 /* ns; end of RNR_WAIT */
 	uint64_t lossy_until;	 /* ns; until then silence of the peer counts as a loss */
