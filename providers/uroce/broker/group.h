@@ -40,24 +40,19 @@ struct broker_group {
 void group_init(struct broker_group *group, unsigned int count);
 /* Appends a member.  Returns its index, or STEER_NONE if the group is full. */
 uint16_t group_add_member(struct broker_group *group, unsigned int owner);
-/*
- * Appends members of unknown owners until there are count; does nothing if there are count already.
- */
+/* Appends members of unknown owners until the group has at least count members. */
 void group_add_unknown(struct broker_group *group, unsigned int count);
 /* Records that the member at index belongs to owner, because owner received a probe for index. */
 void group_record_owner(struct broker_group *group, unsigned int index, unsigned int owner);
 /* Removes the owner's member after its socket was closed; the last member moves to its index. */
 void group_remove_member(struct broker_group *group, unsigned int owner);
 /*
- * Sets the number of members and marks all owners as unknown.  To be called if a process may have
- * closed a member of unknown owner, since any other member may have moved then.
+ * Sets the number of members and marks all owners as unknown.  Called if a process may have closed
+ * a member of unknown owner, since any other member may have moved then.
  */
 void group_reset_owners(struct broker_group *group, unsigned int count);
 
-/*
- * Fills in the table of the steering program, which maps each slot of a client to the client's
- * member.
- */
+/* Fills in the table of the steering program: slots of a client map to the client's member. */
 void group_fill_table(const struct broker_group *group, const struct broker_slots *slots,
 		      struct steer_table *table);
 

@@ -19,11 +19,9 @@
 
 enum last_messages_step {
 	LAST_MESSAGES_WAIT, /* nothing to do before the time due */
-	/* Check the client's lock, then call last_messages_owner_runs() or
-	   last_messages_owner_ended(). */
+	/* Check the client's lock, then call last_messages_owner_runs() or ..._owner_ended(). */
 	LAST_MESSAGES_CHECK_LOCK,
-	LAST_MESSAGES_SEND, /* send the entries from position on, then call
-			       last_messages_chunk_sent() */
+	LAST_MESSAGES_SEND, /* send a chunk from position on: last_messages_chunk_sent() */
 	LAST_MESSAGES_DONE, /* close the file */
 };
 
@@ -36,15 +34,12 @@ struct last_messages {
 	bool has_sent;	       /* this round has sent messages */
 };
 
-/* Starts the schedule.  To be called when the client's connection has ended. */
+/* Starts the schedule, when the client's connection has ended. */
 void last_messages_start(struct last_messages *last, uint64_t now);
 enum last_messages_step last_messages_next_step(const struct last_messages *last, uint64_t now);
 void last_messages_owner_runs(struct last_messages *last, uint64_t now);
 void last_messages_owner_ended(struct last_messages *last);
-/*
- * Records that LAST_MESSAGES_CHUNK entries from position on were processed, count of which were
- * messages.
- */
+/* Records that a chunk from position on was processed and contained count messages. */
 void last_messages_chunk_sent(struct last_messages *last, uint32_t count, uint64_t now);
 
 /*

@@ -19,9 +19,7 @@ _Static_assert(sizeof(struct uroce_broker_list) == 536, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_probed) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_datagram) == 72, "padding in a message");
 
-/*
- * Array at the end of a message, of which only as many entries are sent as its count field states
- */
+/* Array at the end of a message: the count field has the number of entries that are sent. */
 struct trailing_array {
 	size_t entries; /* offset of the first entry; 0: no array */
 	size_t entry;	/* size of an entry in bytes */
@@ -305,10 +303,7 @@ static uint32_t read_array_count(const struct format *format, const void *messag
 	return count;
 }
 
-/*
- * Returns the length that the message must have by its type and count, or 0 if its count is
- * invalid.
- */
+/* Returns the length that type and count require, or 0 if the count is invalid. */
 static size_t expected_length(const struct format *format, const uint8_t *bytes)
 {
 	uint32_t count = read_array_count(format, bytes);

@@ -93,9 +93,7 @@ int names_allow_descriptors(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
-/*
- * Returns true if the process that called listen() or connect() at the other end belongs to user.
- */
+/* Returns true if the process that called listen() or connect() at the other end is user's. */
 static int is_peer_of_user(int fd, uid_t user)
 {
 	struct ucred peer;

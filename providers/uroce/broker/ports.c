@@ -142,7 +142,7 @@ static int check_conflicts(const struct broker_ports *ports, const struct uroce_
 	return error;
 }
 
-/* ---- choice of a number ---- */
+/* ---- choosing a free port number ---- */
 
 /*
  * Returns true if the number may be chosen: all ports that have it were chosen too, and none of

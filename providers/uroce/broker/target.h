@@ -30,10 +30,7 @@ struct target {
 	uint32_t slot;
 	bool is_reply; /* TARGET_SLOT: a REP or RTU, which can be answered by a REJ */
 	uint64_t service_id;
-	/*
-	 * Destination of a request in its IP addressing header if that is in 127.0.0.0/8; otherwise
-	 * 0.
-	 */
+	/* Destination in a request's IP addressing header if in 127.0.0.0/8; otherwise 0. */
 	uint8_t loopback[16];
 	/* Identify a REQ: CA GUID and communication id of its sender. */
 	uint64_t guid;
