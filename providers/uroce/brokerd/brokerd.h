@@ -173,10 +173,7 @@ struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot);
 struct client *client_find(const struct brokerd *brokerd, uint32_t number);
 /* Sends a message with its descriptors, without blocking.  Returns false on error. */
 bool client_send(int fd, const union broker_message *message, const struct link_fds *fds);
-/*
- * Assigns a slot to the client.  Returns the socket that holds the slot's name, or a negative
- * errno.
- */
+/* Assigns a slot to the client.  Returns the socket that holds its name, or a negative errno. */
 int client_assign_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot);
 void client_free_slots(struct brokerd *brokerd, const struct client *client);
 /*
@@ -209,9 +206,7 @@ bool address_is_used(const struct address *address, uint32_t slot);
 int address_member_fd(const struct address *address, uint32_t slot);
 /* Builds the steering program and attaches it. */
 int address_attach_program(const struct brokerd *brokerd, const struct address *address);
-/*
- * Attaches a new program after a change of slots or indexes; does nothing for an unsteered address.
- */
+/* Attaches a new program after a change; does nothing for an unsteered address. */
 int address_update_program(struct brokerd *brokerd, struct address *address);
 void address_update_all_programs(struct brokerd *brokerd);
 void address_close_sockets(struct address *address);
@@ -259,10 +254,7 @@ int socket_send(int fd, const struct uroce_broker_endpoint *to, uint16_t port, c
 /* Sets the traffic class, and hop limit and path MTU discovery as for packets of queue pair 1. */
 int socket_set_packet_options(int fd, bool ipv4, uint8_t traffic_class);
 uint16_t socket_port(int fd);
-/*
- * Receives the next datagram; datagram->head.destination is not set.  Returns false if there is
- * none.
- */
+/* Receives a datagram, without head.destination.  Returns false if there is none. */
 bool socket_receive(int fd, struct datagram *datagram);
 void socket_drain(int fd);
 
@@ -278,8 +270,7 @@ void gsi_remove_client(struct brokerd *brokerd, const struct client *client);
 /* Appoints a client to send PING, unless the appointed one still sends it. */
 void gsi_appoint_watcher(struct brokerd *brokerd, uint64_t now);
 
-/* closer.c.  Closes the connection of another user and sets *fd to -1, normally without blocking.
- */
+/* closer.c: closes another user's connection, normally without blocking; sets *fd to -1. */
 void closer_close(int *fd);
 
 /* last_mads.c */

@@ -43,10 +43,7 @@ bool client_send(int fd, const union broker_message *message, const struct link_
 
 /* ---- slots ---- */
 
-/*
- * Finds a free slot and binds its name.  Returns the socket, which holds the name, or a negative
- * errno.
- */
+/* Binds the name of a free slot.  Returns the socket, which holds it, or a negative errno. */
 static int lock_free_slot(struct brokerd *brokerd, uint32_t *slot)
 {
 	int fd;

@@ -239,10 +239,7 @@ static void close_in_background(int *fd)
 	*fd = -1;
 }
 
-/*
- * Returns true if the kernel has refused descriptors on this connection, as requested by
- * names_listen().
- */
+/* Returns true if the kernel refuses descriptors on this connection (names_listen()). */
 static bool are_rights_refused(int fd)
 {
 	int on = 1;

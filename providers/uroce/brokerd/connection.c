@@ -52,10 +52,7 @@ static void add_client(struct brokerd *brokerd, int fd)
 	client->connected_at = brokerd_now();
 	client->next = brokerd->clients;
 	brokerd->clients = client;
-	/*
-	 * The HELLO has usually arrived already, so read it before others fill the list of new
-	 * clients.
-	 */
+	/* The HELLO has usually arrived: read it before others fill the list of new clients. */
 	connection_receive(brokerd, client);
 }
 
@@ -121,7 +118,7 @@ void connection_free_ended(struct brokerd *brokerd, uint64_t now)
 	struct client **from = &brokerd->clients, *client;
 	unsigned int new_clients = 0;
 
-	/* The newest clients are first in the list. */
+	/* The newest clients are first in the list, so the oldest ones exceed NEW_CLIENTS_MAX. */
 	while ((client = *from)) {
 		new_clients += client->state == CLIENT_NEW;
 		if (is_hello_overdue(client, now) ||
@@ -264,10 +261,7 @@ static bool is_valid_message(struct brokerd *brokerd, const void *bytes, size_t 
 	return false;
 }
 
-/*
- * Returns true if the port was refused because of another client, which may have released it by
- * now.
- */
+/* Returns true for a refused port that another client may have released by now. */
 static bool is_port_conflict(const struct uroce_broker_header *reply)
 {
 	return (reply->type == UROCE_BROKER_PORT_REPLY) &&

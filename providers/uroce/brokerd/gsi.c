@@ -50,9 +50,7 @@ static bool deliver_datagram(struct brokerd *brokerd, const struct client *clien
 	sent = send(client->delivery_fd, datagram,
 		    offsetof(struct datagram, bytes) + datagram->head.bytes,
 		    MSG_DONTWAIT | MSG_NOSIGNAL);
-	/*
-	 * If the socket is full the datagram is lost, as in a network; the sender retransmits it.
-	 */
+	/* A full socket loses the datagram, as a network does; the sender retransmits it. */
 	if (sent < 0)
 		brokerd->counts.lost++;
 	else
@@ -397,10 +395,7 @@ static void send_watch(struct client *client, bool on)
 	client_send(client->delivery_fd, &message, NULL);
 }
 
-/*
- * Returns the client with the lowest slot that uses queue pair 1, except those that stopped sending
- * PING.
- */
+/* Returns the client of the lowest slot that uses queue pair 1 and did not stop sending PING. */
 static struct client *find_watcher(const struct brokerd *brokerd, uint64_t now)
 {
 	struct client *best = NULL;

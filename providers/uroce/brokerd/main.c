@@ -212,9 +212,7 @@ static uint64_t idle_timeout_ns(void)
 	return (text ? strtoull(text, NULL, 10) : IDLE_MS) * NS_PER_MS;
 }
 
-/*
- * Raises the soft limit to the hard one: the broker holds a socket for each address of each client.
- */
+/* Raises the soft limit: the broker holds a socket for each address of each client. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -244,10 +242,7 @@ static int init_broker(struct brokerd *brokerd)
 		return -errno;
 	if (brokerd->slots.absent > 0)
 		slots_set_start(&brokerd->slots, random);
-	/*
-	 * A second listen() makes SO_PEERCRED report this process instead of the one that started
-	 * it.
-	 */
+	/* Makes SO_PEERCRED report this process, and not the one that started it. */
 	if (listen(brokerd->listener, SOMAXCONN))
 		return -errno;
 	brokerd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -99,10 +99,7 @@ static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoi
 	struct address *address;
 	int is_new = is_port_free(endpoint), error;
 
-	/*
-	 * The host does not have the address at present, but the client has a member, so the group
-	 * exists.
-	 */
+	/* The host lacks the address at present, but the client has a member: the group exists. */
 	if (is_new == -EADDRNOTAVAIL && claimed)
 		is_new = 0;
 	/*

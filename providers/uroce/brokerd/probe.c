@@ -22,9 +22,7 @@ enum {
 	LONG_INTERVAL_MS = 100,
 	/* Number of rounds at the short interval, during which most clients return. */
 	SHORT_ROUNDS = 25,
-	/*
-	 * In later rounds with an unchanged count, probes are sent only once in this many rounds.
-	 */
+	/* In later rounds with an unchanged count, one in this many sends probes. */
 	REPEAT_ROUNDS = 10,
 	/* Number of probes sent between two reads of the new member. */
 	PROBES_PER_READ = 16,
