@@ -226,10 +226,7 @@ struct link_batch {
  */
 int link_receive(struct link_addr *addr, struct link_batch *batch);
 void link_release(const struct link_batch *batch);
-/*
- * Returns true if datagrams may come through shared memory, which do not make link_addr_fd()
- * readable.
- */
+/* Returns true if datagrams may arrive in shared memory, which link_addr_fd() does not show. */
 bool link_addr_has_shm(const struct link_addr *addr);
 /*
  * link_addr_begin_sleep() announces that the calling thread is about to sleep until link_addr_fd()
@@ -269,7 +266,8 @@ int link_forward(const struct link_batch *batch, const uint8_t *bytes, size_t le
 /*
  * Receives one datagram that the broker has passed on to this link, by the delivery socket, and
  * handles other messages that come before it.  Returns 0, with the datagram and its reason in
- * *batch, or -EAGAIN if there is none, or after 64 other messages.
+ * *batch, or -EAGAIN if there is none.  Also returns -EAGAIN after 64 other messages, so that the
+ * caller serves its other descriptors; link_broker_fd() is still readable then.
  */
 int link_delivery_receive(struct link *link, struct link_batch *batch);
 /*
@@ -290,9 +288,9 @@ unsigned int link_broker_changes(const struct link *link);
  */
 bool link_is_unsettled(const struct link *link);
 /*
- * To be called after timeouts, which may be caused by a stopped broker that no longer maintains the
- * groups: has link_maintain_broker() check that the broker replies and, if not, find another one;
- * at most every two seconds.  Thread-safe, takes no lock.
+ * Called after timeouts: a stopped broker, which no longer maintains the groups, may be the cause.
+ * Has link_maintain_broker() check that the broker replies and, if not, find another one; at most
+ * every two seconds.  Thread-safe, takes no lock.
  */
 void link_check_broker(struct link *link);
 

@@ -205,10 +205,7 @@ void link_peer_table_free(struct link_peer_table *table);
 
 /* ---- locks, lists and functions of the data path ---- */
 
-/*
- * An abandoned link takes no locks: other threads, which do not exist in a forked child, may hold
- * them.
- */
+/* An abandoned link takes no locks: threads that a forked child lacks may hold them. */
 static inline void link_mutex_lock(struct link *link, pthread_mutex_t *mutex)
 {
 	if (!atomic_load_explicit(&link->abandoned, memory_order_relaxed))

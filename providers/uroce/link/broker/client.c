@@ -164,7 +164,7 @@ void link_broker_close(struct link_broker *broker)
 	link_close_fd(&broker->epoll_fd);
 }
 
-/* Watches the control connection only for its end: who waits for a reply reads it. */
+/* Watches the control connection only for its end: the thread that awaits a reply reads it. */
 static int watch_connections(const struct link_broker *broker)
 {
 	struct epoll_event end = { .events = EPOLLRDHUP }, delivery = { .events = EPOLLIN };
@@ -245,19 +245,13 @@ static void unwatch_connections(const struct link_broker *broker)
 	epoll_ctl(broker->epoll_fd, EPOLL_CTL_DEL, broker->delivery, NULL);
 }
 
-/*
- * Replaces the connections of the old broker, but keeps their descriptor numbers, which other
- * threads use.
- */
+/* Replaces the connections of the old broker; keeps their numbers, which other threads use. */
 static void replace_connections(struct link *link, int control, int delivery)
 {
 	struct link_broker *broker = &link->broker;
 
 	unwatch_connections(broker);
-	/*
-	 * Before the new delivery socket can be read: the new broker may have appointed this client
-	 * already.
-	 */
+	/* Before the new delivery socket can be read, which may contain WATCH already. */
 	atomic_store(&broker->is_pinger, false);
 	dup3(control, broker->control, O_CLOEXEC);
 	dup3(delivery, broker->delivery, O_CLOEXEC);
@@ -292,7 +286,7 @@ static int try_return(struct link *link, unsigned int unresponsive)
 	return result;
 }
 
-/* error is -ECONNRESET or -ETIMEDOUT, by which the loss of the broker was detected. */
+/* Returns to a broker after error, which is -ECONNRESET or -ETIMEDOUT. */
 static int return_to_broker(struct link *link, int error)
 {
 	uint32_t random = 0;
@@ -408,8 +402,8 @@ void link_maintain_broker(struct link *link, void (*wait_callback)(void *arg), v
 	if (!due && !broker_has_ended(broker))
 		return;
 	/*
-	 * The holder of the lock may wait for a second, and this thread must receive packets during
-	 * that time.
+	 * The holder of the lock may wait for a second, in which this thread must receive packets,
+	 * so do not wait for the lock.
 	 */
 	if (pthread_mutex_trylock(&link->open_lock)) {
 		delay_until_unlocked(broker, due);

@@ -31,9 +31,7 @@ struct link_broker {
 	int slot_lock[LINK_SLOTS_MAX];
 	uint32_t slot[LINK_SLOTS_MAX];
 	unsigned int slots;
-	/*
-	 * timerfd: expires when link_maintain_broker() should send a PING or try again to return.
-	 */
+	/* timerfd: expires when link_maintain_broker() should send PING or retry to return. */
 	int timer_fd;
 	int epoll_fd;		   /* epoll set of control, delivery and timer */
 	atomic_bool is_pinger;	   /* the broker wants this client to send PING regularly */
@@ -59,10 +57,7 @@ struct link_broker {
 };
 
 void link_broker_init(struct link_broker *broker);
-/*
- * Finds or starts a broker and gets a slot.  Caller holds no lock; no other thread uses the link
- * yet.
- */
+/* Finds or starts a broker and gets a slot.  No lock is held; no thread uses the link yet. */
 int link_broker_open(struct link *link, char error[LINK_ERROR_TEXT]);
 /* Closes the descriptors, so that the broker removes this client.  Async-signal-safe. */
 void link_broker_close(struct link_broker *broker);
@@ -133,10 +128,7 @@ int link_broker_request(struct link *link, union broker_message *message, int pa
  * a message in error.
  */
 int link_broker_start(int listener, char error[LINK_ERROR_TEXT]);
-/*
- * return.c: claims the link's addresses, ports and queue pair 1 from a new broker, over the
- * connection fd.
- */
+/* return.c: claims what the link holds from a new broker, over the connection fd. */
 int link_broker_claim_all(struct link *link, int fd);
 
 /* Starts or stops sending PING regularly, as the broker demands.  Any thread; takes no lock. */

@@ -48,10 +48,7 @@ void link_broker_wait(const struct link_broker *broker, int fd, short events, in
 	}
 }
 
-/*
- * Waits for the reply to the last request.  Returns 0, -ETIMEDOUT, or an error of
- * receive_message().
- */
+/* Waits for the reply.  Returns 0, -ETIMEDOUT, or an error of receive_message(). */
 static int await_reply(const struct link_broker *broker, int fd, union broker_message *reply,
 		       struct link_fds *fds)
 {

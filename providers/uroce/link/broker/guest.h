@@ -22,10 +22,7 @@ void link_guest_close(struct link_guest *guest);
  */
 bool link_guest_for_each(struct link_guest *guest, bool (*visit)(void *arg, uint32_t slot),
 			 void *arg);
-/*
- * Returns a connection to the client of the slot, for STAT_REQUEST or CAPTURE_REQUEST, or a
- * negative errno.
- */
+/* Returns a connection to the slot's client, for a tool's request, or a negative errno. */
 int link_guest_connect(struct link_guest *guest, uint32_t slot);
 
 #endif

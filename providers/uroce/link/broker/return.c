@@ -60,10 +60,7 @@ int link_broker_claim_all(struct link *link, int fd)
 
 	if (!error)
 		error = claim_ports(link, fd);
-	/*
-	 * Queue pair 1 comes last: the broker cannot route a MAD that arrives before the ports are
-	 * claimed.
-	 */
+	/* Last, because the broker cannot route a MAD before the ports are claimed. */
 	if (!error && link->broker.uses_gsi)
 		error = claim_gsi(link, fd);
 	return link_broker_is_lost(error) ? error : 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Starts the broker by two calls of clone(2) without an exit signal, so that the broker is not a
- * child of the program: no wait() of the program returns it, and init reaps it.  Both children
- * share the caller's memory, and the caller is suspended until the second child has executed the
- * broker or exited.  They write nothing but struct broker_start and errno, and block all signals,
- * so that no handler of the program runs in them.  They make system calls by syscall(2), since a
- * sanitizer would attribute calls of functions that it intercepts to the caller's thread.
+ * Starts the broker by two calls of clone(2) without an exit signal.  So no wait() of the program
+ * returns the first child, and there is no SIGCHLD; the second child, the broker, belongs to init
+ * when the first has ended, and init reaps it.  Both share the caller's memory, and the caller is
+ * suspended until the second child has executed the broker or exited.  They write nothing but
+ * struct broker_start and errno, and block all signals, so that no handler of the program runs in
+ * them.  They make system calls by syscall(2), since a sanitizer would attribute calls of functions
+ * that it intercepts to the caller's thread.
  */
 
 #include <dlfcn.h>
@@ -74,10 +75,7 @@ static void copy_environment(struct broker_start *start)
 			start->environment[count++] = *variable;
 }
 
-/*
- * Finds the broker in the directory of the plug-in, which contains this function.  Tests name
- * another file.
- */
+/* Finds the broker in the plug-in's directory, or the one that a test names. */
 static int find_program(struct broker_start *start)
 {
 	const char *named = secure_getenv("UROCE_TEST_BROKER");
@@ -145,10 +143,7 @@ static int start_first_child(struct broker_start *start)
 	else
 		while (waitpid(first, &status, __WCLONE) < 0 && errno == EINTR)
 			;
-	/*
-	 * If the first child was killed, the second may still use its stack, so the stacks stay
-	 * mapped.
-	 */
+	/* If the first child was killed, the second may use its stack: keep the stacks mapped. */
 	if (WIFSIGNALED(status))
 		start->stacks = MAP_FAILED;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -42,10 +42,7 @@ static void get_address(const void *bytes, int length, uint8_t gid[16])
 	}
 }
 
-/*
- * Requests one object and passes its message to parse.  Returns 0 or an error of libnl.  Frees
- * message.
- */
+/* Requests one object and passes it to parse.  Returns 0 or an error of libnl.  Frees message. */
 static int request_object(struct nl_msg *message, nl_recvmsg_msg_cb_t parse, void *arg)
 {
 	struct nl_sock *sock = nl_socket_alloc();
@@ -189,10 +186,7 @@ void neighbour_probe(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t in
 
 	if (fd < 0)
 		return;
-	/*
-	 * Sending makes the kernel resolve the next hop; whether the datagram arrives does not
-	 * matter.
-	 */
+	/* Sending makes the kernel resolve the next hop; the datagram need not arrive. */
 	if (!bind(fd, &from.any, from_bytes))
 		(void)!sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, &to.any, to_bytes);
 	close(fd);

@@ -180,10 +180,7 @@ static struct link_channel *request_channel(struct link_addr *addr, unsigned int
 	return shared;
 }
 
-/*
- * Replaces the channel of the slot; what is still sent by the old one is lost.  Caller holds
- * link->lock.
- */
+/* Replaces the slot's channel; frames of the old one are lost.  Caller holds link->lock. */
 static void install_channel(struct link_addr *addr, unsigned int slot, struct link_channel *channel)
 {
 	struct link_channel *old = addr->channel[slot];
@@ -203,7 +200,7 @@ struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot
 	struct link_channel *channel, *fresh;
 
 	link_mutex_lock(link, &link->open_lock);
-	/* No other thread changes it without open_lock. */
+	/* Other threads change addr->channel only with open_lock held. */
 	channel = addr->channel[slot];
 	if (!channel || !reader_is_alive(channel)) {
 		fresh = link_now_ms() < addr->next_request_ms[slot] ? NULL
@@ -244,10 +241,7 @@ bool link_channel_is_full(struct link_channel *channel)
 	if (atomic_load_explicit(&channel->link->abandoned, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&channel->lock);
-	/*
-	 * The second burst is reserved for short ones, so that an ACK need not wait for others'
-	 * streams.
-	 */
+	/* The second is reserved for short bursts, so that an ACK does not wait for streams. */
 	full = !channel->broken && !link_ring_has_room(&channel->ring, 2 * LINK_MAX_BYTES) &&
 	       apply_backpressure(channel) != 0;
 	pthread_mutex_unlock(&channel->lock);

@@ -10,9 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * Creates a memory file of zeros, owned by this process.  Returns a descriptor or a negative errno.
- */
+/* Creates a zeroed memory file of this process.  Returns a descriptor or a negative errno. */
 int memfd_make(const char *name, size_t bytes);
 
 /* Returns true if fd is a memory file of this size whose size is sealed. */
@@ -21,10 +19,7 @@ bool memfd_verify(int fd, size_t bytes);
 /* Returns 1 if the owner is alive, 0 if it has exited or closed fd, or a negative errno. */
 int memfd_owner_alive(int fd);
 
-/*
- * Maps the file, readable and writable, without inheritance by forked children.  Returns NULL on
- * failure.
- */
+/* Maps the file, readable and writable, but not in forked children.  Returns NULL on failure. */
 void *memfd_map(int fd, size_t bytes, size_t offset);
 
 #endif

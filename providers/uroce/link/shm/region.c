@@ -157,10 +157,7 @@ void link_region_reply(struct link *link, int fd, const struct uroce_abi_shm *re
 	link_mutex_unlock(link, &link->lock);
 }
 
-/*
- * Counts a received frame, without a read-modify-write operation, since only one thread at a time
- * receives.
- */
+/* Counts a received frame; only one thread receives, so an atomic addition is not needed. */
 static void count_received(struct link *link)
 {
 	uint64_t count = atomic_load_explicit(&link->shm_received, memory_order_relaxed);
@@ -262,10 +259,7 @@ bool link_addr_begin_sleep(struct link_addr *addr)
 
 	if (!region || atomic_load_explicit(&region->link->abandoned, memory_order_relaxed))
 		return false;
-	/*
-	 * Pairs with ring_doorbell(), which is called after a write and checks whether the owner
-	 * sleeps.
-	 */
+	/* Pairs with ring_doorbell(), which checks after a write whether the owner sleeps. */
 	announce_sleep(region);
 	atomic_thread_fence(memory_order_seq_cst);
 	slot = link_slot_set_next(&region->slots, 0);

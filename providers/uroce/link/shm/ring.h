@@ -73,10 +73,7 @@ bool link_ring_has_frame(const struct link_ring_reader *ring);
  */
 void link_ring_set_broken(struct link_ring_reader *ring);
 bool link_ring_is_broken(const struct link_ring_writer *ring);
-/*
- * Empties the ring and makes it valid again.  The writer must call link_ring_open_writer()
- * afterwards.
- */
+/* Empties the ring and makes it valid; the writer must then call link_ring_open_writer(). */
 void link_ring_reset(struct link_ring_reader *ring);
 /* Gives the room of the frame from the last link_ring_next() back to the writer. */
 void link_ring_release(struct link_ring_reader *ring);

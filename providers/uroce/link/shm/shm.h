@@ -51,9 +51,7 @@ struct link_channel {
 	void *ring_memory;
 	pthread_mutex_t lock; /* serialises writers */
 	struct link_ring_writer ring;
-	/*
-	 * Time in ms since which the full ring has not been read; 0: it had room at the last write.
-	 */
+	/* Time in ms since which the full ring was not read; 0: it had room at the last write. */
 	int64_t full_since;
 	uint64_t full_read; /* position of the reader at full_since */
 };
@@ -97,10 +95,7 @@ bool link_region_polls_first(struct link_region *region);
  */
 bool link_region_should_poll_socket(struct link_region *region);
 void link_region_socket_polled(struct link_region *region, bool found);
-/*
- * Returns the region of the endpoint, or NULL if no process has requested it.  Caller holds
- * link.lock.
- */
+/* Returns the region of the endpoint, or NULL if none was requested.  Caller holds link.lock. */
 struct link_region *link_region_find(struct link *link, const struct link_endpoint *endpoint);
 /*
  * Makes addr receive from the region.  The receiving thread may be asleep and have announced that

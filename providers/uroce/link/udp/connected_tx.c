@@ -57,8 +57,8 @@ static int send_probes(int fd, unsigned int count)
 }
 
 /*
- * Returns the IPv4 ID of the last call, which sent count probes, read from the error queue; or a
- * negative errno.
+ * Returns the IPv4 ID with which the last call of send_probes(), of count datagrams, began, as the
+ * error queue shows it; or a negative errno.
  */
 static int read_ip_id(int fd, unsigned int count)
 {
@@ -121,7 +121,7 @@ int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_
 	for (int tries = 0; tries < CONNECT_TRIES; tries++) {
 		int next = IP_ID_START_MIN;
 
-		/* Each connect(2) chooses another start. */
+		/* Each connect(2) chooses another start: repeat while it is too low. */
 		if (connect(tx->fd, &dst->any, dst_bytes))
 			return -errno;
 		if (dst->any.sa_family == AF_INET)

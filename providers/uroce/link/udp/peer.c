@@ -3,11 +3,11 @@
  * Transmit sockets and the peers that use them
  *
  * A transmit socket never fragments, and is not connected (for exceptions see connected_tx.c): the
- * kernel then numbers the IPv4 identifications of a burst 0, 1, 2 ..., as assumed for the ICRC.  It
- * is bound to the local address and to its own source port, with SO_REUSEPORT, so that every
- * process of a user can use any port.  Hop limit and traffic class are options of the socket,
- * because control messages cost more per datagram; so a port may have several sockets, one for each
- * combination of them in use.
+ * kernel then numbers the IPv4 IDs of a burst 0, 1, 2 ..., as assumed for the ICRC.  It is bound to
+ * the local address and to its own source port, with SO_REUSEPORT, so that every process of a user
+ * can use any port.  Hop limit and traffic class are options of the socket, because control
+ * messages cost more per datagram; so a port may have several sockets, one for each combination of
+ * them in use.
  */
 #include <assert.h>
 #include <errno.h>
@@ -403,7 +403,7 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	return 0;
 }
 
-/* *wanted has been set, except for what depends on dst. */
+/* Completes *wanted by what depends on dst, and opens the peer.  Returns 0 or a negative errno. */
 static int open_peer(struct link_peer *wanted, const struct link_dst *dst, uint16_t *src_port,
 		     struct link_peer **result)
 {

@@ -104,10 +104,7 @@ static unsigned int control_value(const struct cmsghdr *cmsg)
 	return value > 0 ? (unsigned int)value : 0;
 }
 
-/*
- * Reads the size of each merged datagram (0 if the kernel merged nothing), traffic class and hop
- * limit.
- */
+/* Reads segment (0 if the kernel merged no datagrams), traffic class and hop limit. */
 static inline void read_control(struct msghdr *message, struct link_batch *batch)
 {
 	struct cmsghdr *cmsg;
@@ -265,10 +262,7 @@ uint32_t link_socket_drops(int fd)
 	return read_meminfo(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-/*
- * Records the number of queued bytes.  If it is lower than before, the owner has read, and the
- * stall ends.
- */
+/* Records the number of queued bytes.  If it has decreased, the owner reads: no stall. */
 static void update_queued(struct link_rx_stall *rx_stall, uint32_t queued)
 {
 	if (queued < atomic_load_explicit(&rx_stall->queued, memory_order_relaxed))
