@@ -68,9 +68,7 @@ static void set_path(struct ucm_id *id, const struct ucm_path *path)
 {
 	uint16_t port = id->source.port, port_space = id->source.port_space;
 
-	/*
-	 * A bound id keeps its address, such as 127.0.0.2, although its GID is that of 127.0.0.1.
-	 */
+	/* A bound id keeps its address, such as 127.0.0.2; its GID is that of 127.0.0.1. */
 	if (ucm_address_is_any(&id->source)) {
 		id->source = path->source;
 		id->source.port = port;

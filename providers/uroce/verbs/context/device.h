@@ -54,15 +54,12 @@ bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg),
 /* Returns true if a device has the existing interface of that index, up or not, as last read. */
 bool uroce_devices_has_netdev(uint32_t netdev_index);
 
-/* Calls visit() with the devices lock held, for each device with open contexts (their number). */
+/* Calls visit() under the devices lock for each device with open contexts (open: their number). */
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),
 			      void *arg);
 
-/*
- * Allocates zeroed memory for a device, which is never freed, or returns NULL.  The devices lock is
- * held.
- */
+/* Allocates zeroed memory for a device, never freed, or returns NULL; under the devices lock. */
 void *uroce_device_alloc(size_t bytes);
 
 /* Returns a GUID for an interface without a MAC address, or with that of another one. */

@@ -83,10 +83,7 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
 				 IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
 				 IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				 /*
-				  * Includes fast registration, which is not available in user
-				  * space.
-				  */
+				 /* with fast registration, which user space lacks */
 				 IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->max_sge = UROCE_MAX_SGE;
 	attr->max_sge_rd = UROCE_MAX_SGE;

@@ -136,7 +136,7 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
-/* Frees the application's object, and a freed dm's memory with the last reference. */
+/* Frees the application's object, and the memory with the last reference if it was freed. */
 static void put_dm(struct uroce_dm *held)
 {
 	struct ibv_context *context = held->base.context;

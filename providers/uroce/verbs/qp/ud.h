@@ -10,10 +10,7 @@
 
 #include "qp.h"
 
-/*
- * Makes qp receive on all GIDs of the device.  Control call: no locks held.  Returns 0 or a
- * positive errno.
- */
+/* Makes qp receive on all GIDs of its device.  No locks held.  Returns 0 or a positive errno. */
 int uroce_ud_listen(struct uroce_qp *qp);
 /* The addresses of interfaces have changed: listens on the new ones.  May take seconds. */
 void uroce_ud_addresses_changed(void);
