@@ -33,12 +33,13 @@ def group(about, files, apart=False):
 
 # Lowest first.
 LAYERS = {
+    "util": layer("GIDs", pure=True),
     "wire": layer("bytes to host-order structures and back, ICRC", pure=True, groups=(
         group("bytes", "bytes"),
         group("opcodes", "opcode.h opcode_table.h"),
         group("packets", "packet icrc opcode"),
     )),
-    "broker": layer("which worker has which slot, socket and port of the host", "wire"),
+    "broker": layer("which worker has which slot, socket and port of the host", "util wire"),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
         group("contract and terms", "engine.h types aeth psn time_util burst wqe nak_table "
               "ordered_copy rtt qp_priv.h qp_state pacing.h"),
@@ -54,9 +55,10 @@ LAYERS = {
         group("when beside states", "tx_sched qp_transition", apart=True),
         group("entry", "engine"),
     )),
-    "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", "broker",
+    "link": layer("datagrams in and out in batches: sockets, shared memory, netlink",
+                  "broker util",
                   groups=(
-        group("contract and terms", "link.h gid link_priv shm.h ring sockaddr client_conns.h "
+        group("contract and terms", "link.h link_priv shm.h ring sockaddr client_conns.h "
               "client.h port.h netdev thread memfd scm_rights fd.h"),
         group("descriptors, the host", "fd.c segment userns slot_set netdev_watch neighbour "
               "port_owner path_mtu"),
@@ -69,7 +71,7 @@ LAYERS = {
         group("addresses, peers, opening", "addr peer peer_table mcast link.c"),
     )),
     "brokerd": layer("uroce-broker, the program that owns the port and queue pair 1",
-                     "broker link wire", groups=(
+                     "broker link util wire", groups=(
         group("contract and helpers", "brokerd"),
         group("sockets, connections of other users", "socket closer"),
         group("clients, groups", "client address"),
@@ -80,7 +82,7 @@ LAYERS = {
         group("connections", "connection"),
         group("entry", "main"),
     )),
-    "capture": layer("packets of this process into pcapng files", "wire link", groups=(
+    "capture": layer("packets of this process into pcapng files", "util wire link", groups=(
         group("contract and settings", "capture.h config"),
         group("blocks, frames, the buffer", "pcapng frame buffer"),
         group("files", "file"),
@@ -103,7 +105,7 @@ LAYERS = {
         group("queue pair 1", "gsi gsi_priv gsi_last gsi_qp_event gsi_port gsi_rxq gsi_tx"),
         group("entry", "progress"),
     )),
-    "verbs": layer("the objects of libibverbs", "progress capture engine wire link",
+    "verbs": layer("the objects of libibverbs", "progress capture engine wire link util",
                    groups=(
         group("terms and private ABI", "/ abi/ context.h device.h import.h"),
         group("memory", "mr/"),
@@ -111,7 +113,7 @@ LAYERS = {
         group("qp", "qp/ xrc/ mw"),
         group("contexts and devices", "context/ stats/ ops.c"),
     )),
-    "cm": layer("the connection manager: messages, states, timers", "wire", pure=True, groups=(
+    "cm": layer("the connection manager: messages, states, timers", "util wire", pure=True, groups=(
         group("messages, tables, limit of requests", "util/ mad ip_header req_limit"),
         group("contract, states, times", "cm.h cm_priv.h fsm_table timing names mad_build"),
         group("connections", "cm"),
@@ -119,7 +121,7 @@ LAYERS = {
         group("calls and received messages", "api listen receive sidr"),
     )),
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
-                 "cm verbs progress engine wire link", groups=(
+                 "cm verbs progress engine wire link util", groups=(
         group("addresses, devices, routes", "addr/ table"),
         group("terms", "id.h channel.h event.h ucm_core.h connection.h resolve_neigh.h "
               "connect_retry.h command.h"),
@@ -133,7 +135,7 @@ LAYERS = {
         group("commands", "cmd/"),
         group("entry", "dropin stat"),
     )),
-    "trace": layer("captures, read and judged by the rules", "cm engine wire", groups=(
+    "trace": layer("captures, read and judged by the rules", "cm engine util wire", groups=(
         group("contract and terms", "array packet.h rules range_set stream_stats.h pcapng_meta"),
         group("frames", "frame capture_file"),
         group("packets", "burst"),

@@ -9,7 +9,7 @@ foreach(check check-style check-format check-prose check-documents check-corpora
 			   COMMAND ${UROCE_PYTHON} -B "${buildlib}/${check}")
 endforeach()
 set(archives)
-foreach(layer wire broker engine cm link capture progress verbs ucm trace)
+foreach(layer util wire broker engine cm link capture progress verbs ucm trace)
 	list(APPEND archives "${layer}=$<TARGET_FILE:uroce_${layer}>")
 endforeach()
 uroce_test_command(check-layers LABEL style TIMEOUT 240

@@ -14,6 +14,7 @@
 
 #include "cm/msg/ip_header.h"
 #include "cm/msg/mad.h"
+#include "util/gid.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
@@ -58,8 +59,8 @@ static void check_ip_header(const struct mad *mad)
 	assert_true(cm_ip_header_get(data, &header));
 	cm_ip_header_put(&header, again);
 	assert_memory_equal(again, data, sizeof(again));
-	assert_int_equal(cm_gid_is_ipv4(header.source), header.family == 4);
-	assert_int_equal(cm_gid_is_ipv4(header.destination), header.family == 4);
+	assert_int_equal(gid_is_ipv4(header.source), header.family == 4);
+	assert_int_equal(gid_is_ipv4(header.destination), header.family == 4);
 	if (mad->attr != MAD_REQ)
 		return;
 	assert_memory_equal(header.source, mad->req.primary_local_gid, MAD_GID_BYTES);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/gid.h"
+
 #define PORT_MAX 65535
 
 struct port_entry {
@@ -14,19 +16,6 @@ struct port_entry {
 	bool chosen;
 	bool listens;
 };
-
-static const uint8_t any_ipv4[16] = { [10] = 0xff, [11] = 0xff };
-static const uint8_t any_ipv6[16];
-
-static bool is_ipv4(const uint8_t gid[16])
-{
-	return !memcmp(gid, any_ipv4, 12);
-}
-
-static bool is_any(const uint8_t gid[16])
-{
-	return !memcmp(gid, any_ipv4, 16) || !memcmp(gid, any_ipv6, 16);
-}
 
 static bool is_same_endpoint(const struct uroce_broker_endpoint *a,
 			     const struct uroce_broker_endpoint *b)
@@ -39,9 +28,9 @@ static bool receives_ip_version(const struct uroce_broker_port *port, bool ipv4)
 {
 	const uint8_t *gid = port->endpoint.gid;
 
-	if (is_ipv4(gid) == ipv4)
+	if (gid_is_ipv4(gid) == ipv4)
 		return true;
-	return is_any(gid) && !is_ipv4(gid) && !(port->flags & UROCE_BROKER_PORT_AF_ONLY);
+	return gid_is_any(gid) && !gid_is_ipv4(gid) && !(port->flags & UROCE_BROKER_PORT_AF_ONLY);
 }
 
 static bool may_overlap(const struct uroce_broker_port *a, const struct uroce_broker_port *b)
@@ -115,9 +104,9 @@ static int conflict_between(const struct uroce_broker_port *a, const struct uroc
 {
 	if (!may_overlap(a, b))
 		return 0;
-	if (is_any(a->endpoint.gid) != is_any(b->endpoint.gid))
+	if (gid_is_any(a->endpoint.gid) != gid_is_any(b->endpoint.gid))
 		return -EADDRNOTAVAIL;
-	if (is_any(a->endpoint.gid) || is_same_endpoint(&a->endpoint, &b->endpoint))
+	if (gid_is_any(a->endpoint.gid) || is_same_endpoint(&a->endpoint, &b->endpoint))
 		return -EADDRINUSE;
 	return 0;
 }
@@ -275,8 +264,8 @@ uint32_t ports_find_listener(const struct broker_ports *ports, uint64_t service_
 			continue;
 		if (is_same_endpoint(&entry->port.endpoint, endpoint))
 			return entry->client;
-		if (is_any(entry->port.endpoint.gid) &&
-		    receives_ip_version(&entry->port, is_ipv4(endpoint->gid)))
+		if (gid_is_any(entry->port.endpoint.gid) &&
+		    receives_ip_version(&entry->port, gid_is_ipv4(endpoint->gid)))
 			client = entry->client;
 	}
 	return client;

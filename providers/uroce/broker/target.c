@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "target.h"
 
-#include <string.h>
-
+#include "util/gid.h"
 #include "wire/bytes.h"
 
 /* Offsets in a MAD. */
@@ -25,8 +24,6 @@ enum ip_header_offset {
 };
 
 #define REJ_REASON_TIMEOUT 4
-
-static const uint8_t any_ipv4[16] = { [10] = 0xff, [11] = 0xff };
 
 static struct target target_by_id(uint32_t id)
 {
@@ -56,22 +53,16 @@ static struct target target_by_rejected_request(const uint8_t *mad)
 	};
 }
 
-static bool is_loopback(const uint8_t gid[16])
-{
-	return !memcmp(gid, any_ipv4, 12) && gid[12] == 127;
-}
-
 static void read_loopback_address(const uint8_t *header, uint8_t gid[16])
 {
 	if (header[IP_VERSION] || header[IP_FAMILY] >> 4 != 4 || header[IP_DESTINATION] != 127)
 		return;
-	memcpy(gid, any_ipv4, 12);
-	memcpy(gid + 12, header + IP_DESTINATION, 4);
+	gid_from_ipv4(gid, header + IP_DESTINATION);
 }
 
 const uint8_t *target_effective_address(const struct target *target, const uint8_t gid[16])
 {
-	return is_loopback(gid) && is_loopback(target->loopback) ? target->loopback : gid;
+	return gid_is_loopback(gid) && gid_is_loopback(target->loopback) ? target->loopback : gid;
 }
 
 static struct target target_by_service(const uint8_t *mad, enum target_kind kind)

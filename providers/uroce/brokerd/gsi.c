@@ -11,7 +11,7 @@
 #include "broker/gsi_packet.h"
 #include "broker/names.h"
 #include "brokerd.h"
-#include "link/gid.h"
+#include "util/gid.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -291,7 +291,7 @@ static const uint8_t *valid_mad(const struct datagram *datagram)
 
 	memcpy(path.src, head->source.gid, sizeof(path.src));
 	memcpy(path.dst, head->destination.gid, sizeof(path.dst));
-	path.ipv6 = !link_gid_is_ipv4(head->destination.gid);
+	path.ipv6 = !gid_is_ipv4(head->destination.gid);
 	if (wire_parse(datagram->bytes, head->bytes, &packet) != WIRE_OK ||
 	    (packet.pkey & PKEY_BASE_MASK) != (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK) ||
 	    packet.dest_qpn != MAD_QPN || gsi_packet_check(&packet) != GSI_OK ||

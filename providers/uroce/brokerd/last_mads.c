@@ -10,7 +10,7 @@
 
 #include "broker/gsi_packet.h"
 #include "brokerd.h"
-#include "link/gid.h"
+#include "util/gid.h"
 #include "link/shm/memfd.h"
 #include <rdma/uroce-abi.h>
 
@@ -41,14 +41,14 @@ static bool send_message(const struct uroce_abi_last_message *entry)
 {
 	struct uroce_broker_endpoint from = { .scope_id = entry->scope_id };
 	struct uroce_broker_endpoint to = { .scope_id = entry->scope_id };
-	struct wire_path path = { .ipv6 = !link_gid_is_ipv4(entry->sgid) };
+	struct wire_path path = { .ipv6 = !gid_is_ipv4(entry->sgid) };
 	uint8_t packet[GSI_PACKET_BYTES];
 	uint32_t psn = 0;
 	int fd;
 
 	memcpy(from.gid, entry->sgid, sizeof(from.gid));
 	memcpy(to.gid, entry->dgid, sizeof(to.gid));
-	if (link_gid_is_ipv4(to.gid) == path.ipv6)
+	if (gid_is_ipv4(to.gid) == path.ipv6)
 		return false;
 	fd = socket_bind(&from, 0, false);
 	if (fd < 0)

@@ -70,7 +70,7 @@ int socket_make_member(const struct uroce_broker_endpoint *endpoint, bool merges
 	if (merges)
 		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
 	/* Other RoCE stacks send IPv6 without UDP checksums; the ICRC covers the packet. */
-	if (!link_gid_is_ipv4(endpoint->gid))
+	if (!gid_is_ipv4(endpoint->gid))
 		set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	return fd;
 }

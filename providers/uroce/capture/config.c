@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/gid.h"
+#include "util/gid.h"
 #include "wire/packet.h"
 
 enum {
@@ -79,8 +79,8 @@ static bool parse_ring(struct capture_config *config, const char *text)
 
 static bool parse_peer(const char *text, uint8_t gid[16])
 {
-	memcpy(gid, link_ipv4_prefix, sizeof(link_ipv4_prefix));
-	return inet_pton(AF_INET, text, gid + sizeof(link_ipv4_prefix)) == 1 ||
+	memcpy(gid, gid_ipv4_prefix, sizeof(gid_ipv4_prefix));
+	return inet_pton(AF_INET, text, gid + sizeof(gid_ipv4_prefix)) == 1 ||
 	       inet_pton(AF_INET6, text, gid) == 1;
 }
 

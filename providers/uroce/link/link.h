@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "gid.h"
+#include "util/gid.h"
 
 /* A queue pair number is slot << LINK_SLOT_SHIFT | index. */
 #define LINK_SLOT_BITS 12

@@ -130,14 +130,6 @@ struct addr_use {
 	bool found;
 };
 
-static bool is_loopback_gid(const uint8_t *gid)
-{
-	struct ucm_address address = { .family = AF_UNSPEC };
-
-	memcpy(address.ip, gid, sizeof(address.ip));
-	return ucm_address_is_loopback(&address);
-}
-
 static void check_id(struct ucm_id *id, void *arg)
 {
 	struct addr_use *addr_use = arg;
@@ -150,8 +142,8 @@ static void check_id(struct ucm_id *id, void *arg)
 	else if (id->device != UCM_NO_DEVICE)
 		addr_use->found |= is_entry_of(addr_use->entry, id->sgid,
 					       ucm_scope_id_of(id->sgid, id->device));
-	else if (ucm_address_is_loopback(&id->source))
-		addr_use->found |= is_loopback_gid(addr_use->entry->gid);
+	else if (gid_is_loopback(id->source.ip))
+		addr_use->found |= gid_is_loopback(addr_use->entry->gid);
 }
 
 /* A connection may outlive its id, and still needs its address. */

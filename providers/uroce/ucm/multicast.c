@@ -74,7 +74,7 @@ static int join_group(struct ucm_call *call, uint32_t handle, uint64_t uid, uint
 	if (!id->device || !ucm_id_is_datagram(id) ||
 	    (id->state != UCM_BOUND && id->state != UCM_ADDR_RESOLVED))
 		return EINVAL;
-	if (!ucm_address_is_multicast(address))
+	if (!gid_is_multicast(address->ip))
 		return EINVAL;
 	group = calloc(1, sizeof(*group));
 	if (!group || !ucm_table_add(&groups, group, &group->handle)) {

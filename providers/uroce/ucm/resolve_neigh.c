@@ -28,13 +28,13 @@ static struct work resolve_work = WORK_INITIALIZER(resolve_pending);
 
 static uint32_t get_scope_id(const struct ucm_path *path)
 {
-	return link_gid_is_link_local(path->dgid) ? path->device : 0;
+	return gid_is_link_local(path->dgid) ? path->device : 0;
 }
 
 bool ucm_neigh_is_unresolved(const struct ucm_path *path, const struct ucm_address *destination,
 			     struct neighbour *next_hop)
 {
-	return !ucm_address_is_multicast(destination) &&
+	return !gid_is_multicast(destination->ip) &&
 	       neighbour_find(path->sgid, path->dgid, get_scope_id(path), next_hop) &&
 	       !neighbour_is_resolved(next_hop);
 }

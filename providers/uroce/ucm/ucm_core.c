@@ -122,7 +122,7 @@ void ucm_timer_expired(void)
 
 uint32_t ucm_scope_id_of(const uint8_t *gid, uint32_t device)
 {
-	return link_gid_is_link_local(gid) ? device : 0;
+	return gid_is_link_local(gid) ? device : 0;
 }
 
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to)

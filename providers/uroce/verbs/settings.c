@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "util/gid.h"
 
 enum {
 	RECEIVE_BUFFER_MIN = 4096,
@@ -43,16 +44,14 @@ static bool parse_number(const char *text, int base, uint32_t min, uint32_t max,
 /* Accepts addresses of 127.0.0.0/8 to which a socket can be bound. */
 static bool parse_loopback(const char *text, uint8_t gid[16])
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	struct in_addr address;
 	uint32_t host;
 
 	if (inet_pton(AF_INET, text, &address) != 1)
 		return false;
 	host = ntohl(address.s_addr) & ~IN_CLASSA_NET;
-	memcpy(gid, mapped, sizeof(mapped));
-	memcpy(gid + sizeof(mapped), &address, sizeof(address));
-	return gid[sizeof(mapped)] == IN_LOOPBACKNET && host && host != IN_CLASSA_HOST;
+	gid_from_ipv4(gid, &address);
+	return gid_is_loopback(gid) && host && host != IN_CLASSA_HOST;
 }
 
 bool uroce_settings_loopback_address(uint8_t gid[16])

@@ -12,6 +12,7 @@
 
 #include "cm/msg/ip_header.h"
 #include "cm/msg/mad.h"
+#include "util/gid.h"
 
 /*
  * A second derivation of the table: bytes of the message, and of those the bits, 7 the most
@@ -268,7 +269,7 @@ static void test_ip_header(void **state)
 	assert_true(cm_ip_header_get(ipv4, &h));
 	assert_int_equal(h.family, 4);
 	assert_int_equal(h.source_port, 0x1234);
-	assert_true(cm_gid_is_ipv4(h.source) && cm_gid_is_ipv4(h.destination));
+	assert_true(gid_is_ipv4(h.source) && gid_is_ipv4(h.destination));
 	assert_int_equal(h.source[15], 1);
 	assert_int_equal(h.destination[15], 2);
 	cm_ip_header_put(&h, again);
@@ -277,7 +278,7 @@ static void test_ip_header(void **state)
 	bytes[1] = 0x60;
 	bytes[4] = 0xfe;
 	assert_true(cm_ip_header_get(bytes, &h));
-	assert_false(cm_gid_is_ipv4(h.source));
+	assert_false(gid_is_ipv4(h.source));
 	assert_int_equal(h.source[0], 0xfe);
 	bytes[0] = 1;
 	assert_false(cm_ip_header_get(bytes, &h));

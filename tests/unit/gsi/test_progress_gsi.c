@@ -119,7 +119,7 @@ static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
 		if (netdev_read("gsiA", &netdev))
 			return false;
 		for (unsigned int j = 0; j < netdev.address_count; j++) {
-			if (!link_gid_is_link_local(netdev.address[j]))
+			if (!gid_is_link_local(netdev.address[j]))
 				continue;
 			memcpy(gid, netdev.address[j], 16);
 			*scope_id = netdev.index;

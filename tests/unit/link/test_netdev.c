@@ -43,7 +43,7 @@ static void test_loopback(void **state)
 	if (access("/proc/net/if_inet6", F_OK) == 0) {
 		assert_int_equal(netdev.address_count, 2);
 		assert_memory_equal(netdev.address[1], loopback6, 16);
-		assert_false(link_gid_is_link_local(netdev.address[1]));
+		assert_false(gid_is_link_local(netdev.address[1]));
 	}
 	assert_int_equal(netdev_read("no-such-netdev", &netdev), -ENODEV);
 }
@@ -91,12 +91,12 @@ static void test_addresses_in_order(void **state)
 	assert_memory_equal(netdev.address[1], second4, 16);
 	assert_memory_equal(netdev.address[2], global6, 16);
 	assert_int_equal(netdev.address[3][0], 0xfe);
-	assert_false(link_gid_is_link_local(netdev.address[0]));
-	assert_false(link_gid_is_link_local(netdev.address[2]));
-	assert_true(link_gid_is_link_local(netdev.address[3]));
+	assert_false(gid_is_link_local(netdev.address[0]));
+	assert_false(gid_is_link_local(netdev.address[2]));
+	assert_true(gid_is_link_local(netdev.address[3]));
 	/* Addresses of one interface are not another's. */
 	assert_int_equal(netdev_read("urB", &netdev), 0);
-	assert_true(netdev.address_count == 0 || link_gid_is_link_local(netdev.address[0]));
+	assert_true(netdev.address_count == 0 || gid_is_link_local(netdev.address[0]));
 }
 
 /* More addresses than there is room for: the first ones, and some of each kind. */
@@ -119,7 +119,7 @@ static void test_many_addresses(void **state)
 	assert_int_equal(netdev.address_count, NETDEV_MAX_ADDRESSES);
 	assert_int_equal(netdev.left_out, 8 + 40);
 	assert_memory_equal(netdev.address[0], address4, 16);
-	assert_true(link_gid_is_ipv4(netdev.address[NETDEV_MAX_ADDRESSES - 33]));
+	assert_true(gid_is_ipv4(netdev.address[NETDEV_MAX_ADDRESSES - 33]));
 	for (i = NETDEV_MAX_ADDRESSES - 32; i < NETDEV_MAX_ADDRESSES; i++)
 		assert_int_equal(netdev.address[i][0], 0x20);
 }

@@ -184,7 +184,7 @@ int ucm_route_source(const struct ucm_address *destination, const struct ucm_add
 	if (destination->ip[12] == 10 && destination->ip[13] == 9)
 		return ENETUNREACH;
 	*source = *destination;
-	memcpy(source->ip, ucm_address_is_any(bound) ? addresses[1] : bound->ip, 16);
+	memcpy(source->ip, gid_is_any(bound->ip) ? addresses[1] : bound->ip, 16);
 	source->port = 0;
 	return 0;
 }

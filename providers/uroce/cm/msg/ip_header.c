@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "util/gid.h"
 #include "wire/bytes.h"
 
 enum header_at {
@@ -14,25 +15,18 @@ enum header_at {
 	AT_DESTINATION = 20,
 };
 
-static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-bool cm_gid_is_ipv4(const uint8_t *gid)
-{
-	return memcmp(gid, mapped, sizeof(mapped)) == 0;
-}
-
 static void get_address(const uint8_t *from, uint8_t family, uint8_t *gid)
 {
 	memcpy(gid, from, 16);
 	if (family == 4)
-		memcpy(gid, mapped, sizeof(mapped));
+		memcpy(gid, gid_ipv4_prefix, sizeof(gid_ipv4_prefix));
 }
 
 static void put_address(const uint8_t *gid, uint8_t family, uint8_t *to)
 {
 	memcpy(to, gid, 16);
 	if (family == 4)
-		memset(to, 0, sizeof(mapped));
+		memset(to, 0, sizeof(gid_ipv4_prefix));
 }
 
 bool cm_ip_header_get(const uint8_t *bytes, struct cm_ip_header *header)

@@ -56,7 +56,4 @@ struct cm_ip_header {
 bool cm_ip_header_get(const uint8_t *bytes, struct cm_ip_header *header);
 void cm_ip_header_put(const struct cm_ip_header *header, uint8_t *bytes);
 
-/* Returns true for ::ffff:a.b.c.d. */
-bool cm_gid_is_ipv4(const uint8_t *gid);
-
 #endif

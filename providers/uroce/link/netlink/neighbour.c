@@ -27,8 +27,8 @@
 
 static int put_address(struct nl_msg *message, int type, const uint8_t gid[16])
 {
-	return link_gid_is_ipv4(gid) ? nla_put(message, type, 4, gid + 12)
-				     : nla_put(message, type, 16, gid);
+	return gid_is_ipv4(gid) ? nla_put(message, type, 4, gid + 12)
+				: nla_put(message, type, 16, gid);
 }
 
 static void get_address(const void *bytes, int length, uint8_t gid[16])
@@ -36,9 +36,7 @@ static void get_address(const void *bytes, int length, uint8_t gid[16])
 	if (length == 16) {
 		memcpy(gid, bytes, 16);
 	} else if (length == 4) {
-		memset(gid, 0, 10);
-		memset(gid + 10, 0xff, 2);
-		memcpy(gid + 12, bytes, 4);
+		gid_from_ipv4(gid, bytes);
 	}
 }
 
@@ -117,14 +115,14 @@ bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t int
 		    struct neighbour *next_hop)
 {
 	struct rtmsg header = {
-		.rtm_family = link_gid_is_ipv4(dgid) ? AF_INET : AF_INET6,
-		.rtm_dst_len = link_gid_is_ipv4(dgid) ? 32 : 128,
-		.rtm_src_len = link_gid_is_ipv4(sgid) ? 32 : 128,
+		.rtm_family = gid_is_ipv4(dgid) ? AF_INET : AF_INET6,
+		.rtm_dst_len = gid_is_ipv4(dgid) ? 32 : 128,
+		.rtm_src_len = gid_is_ipv4(sgid) ? 32 : 128,
 	};
 	struct route route = { .is_remote = false };
 	struct nl_msg *message;
 
-	if (!memcmp(sgid, dgid, 16) || link_gid_is_ipv4(sgid) != link_gid_is_ipv4(dgid))
+	if (!memcmp(sgid, dgid, 16) || gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
 		return false;
 	message = nlmsg_alloc_simple(RTM_GETROUTE, 0);
 	if (!message)
@@ -155,7 +153,7 @@ static int parse_state(struct nl_msg *message, void *arg)
 bool neighbour_is_resolved(const struct neighbour *neighbour)
 {
 	struct ndmsg header = {
-		.ndm_family = link_gid_is_ipv4(neighbour->address) ? AF_INET : AF_INET6,
+		.ndm_family = gid_is_ipv4(neighbour->address) ? AF_INET : AF_INET6,
 		.ndm_ifindex = (int)neighbour->interface,
 	};
 	struct nl_msg *message = nlmsg_alloc_simple(RTM_GETNEIGH, 0);

@@ -26,7 +26,7 @@ static void explain_remedy(const struct link_endpoint *endpoint, char text[REMED
 {
 	uint32_t uid = geteuid();
 
-	if (link_endpoint_is_loopback(endpoint->gid))
+	if (gid_is_loopback(endpoint->gid))
 		snprintf(text, REMEDY_TEXT, "set UROCE_LOOPBACK=127.%u.%u.%u for one of your own",
 			 128 | (uid >> 16 & 0x3f), uid >> 8 & 0xff, uid & 0xff);
 	else
@@ -213,7 +213,7 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		return -EOWNERDEAD;
 	}
 	/* Sockets of specific addresses would hide a wildcard socket: never mix them. */
-	if (link_endpoint_is_unspecified(gid) || link_gid_is_multicast(gid)) {
+	if (gid_is_any(gid) || gid_is_multicast(gid)) {
 		char text[LINK_ADDRESS_TEXT];
 
 		link_endpoint_print(&endpoint, text);

@@ -118,8 +118,7 @@ int link_group_open(struct link *link, const uint8_t gid[16], uint32_t interface
 	/* Added to the list first, so that a forked child finds the descriptor. */
 	group->next = link->groups;
 	link->groups = group;
-	failure = link_gid_is_multicast(gid) ? open_group_socket(group, link->receive_buffer)
-					     : -EINVAL;
+	failure = gid_is_multicast(gid) ? open_group_socket(group, link->receive_buffer) : -EINVAL;
 	if (failure)
 		remove_group(group);
 	link_mutex_unlock(link, &link->lock);

@@ -291,7 +291,7 @@ static void set_class_control(struct link_peer *peer)
 static void set_multicast_interface(const struct link_peer *wanted)
 {
 	if (wanted->dst_sockaddr.any.sa_family == AF_INET6 && wanted->dst.scope_id &&
-	    link_gid_is_multicast(wanted->dst.gid))
+	    gid_is_multicast(wanted->dst.gid))
 		link_set_option(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
 				(int)wanted->dst.scope_id);
 }
@@ -413,9 +413,9 @@ static int open_peer(struct link_peer *wanted, const struct link_dst *dst, uint1
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
-	if (link_gid_is_ipv4(dst->gid) != link_gid_is_ipv4(addr->endpoint.gid))
+	if (gid_is_ipv4(dst->gid) != gid_is_ipv4(addr->endpoint.gid))
 		return -EAFNOSUPPORT;
-	if (link_endpoint_is_unspecified(dst->gid))
+	if (gid_is_any(dst->gid))
 		return -EINVAL;
 	wanted->refs = 1;
 	wanted->traffic_class = dst->traffic_class;
@@ -424,7 +424,7 @@ static int open_peer(struct link_peer *wanted, const struct link_dst *dst, uint1
 	memcpy(wanted->dst.gid, dst->gid, sizeof(wanted->dst.gid));
 	wanted->dst_bytes =
 		link_endpoint_to_sockaddr(&wanted->dst, LINK_UDP_PORT, &wanted->dst_sockaddr);
-	if (link_gid_is_multicast(dst->gid)) {
+	if (gid_is_multicast(dst->gid)) {
 		error = check_multicast_route(addr, wanted);
 		if (error)
 			return error;

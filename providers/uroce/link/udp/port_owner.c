@@ -40,9 +40,9 @@ static bool blocks_port(const struct link_endpoint *endpoint, const uint8_t gid[
 {
 	if (memcmp(endpoint->gid, gid, 16) == 0)
 		return true;
-	if (!link_endpoint_is_unspecified(gid))
+	if (!gid_is_any(gid))
 		return false;
-	return !link_gid_is_ipv4(gid) || link_gid_is_ipv4(endpoint->gid);
+	return !gid_is_ipv4(gid) || gid_is_ipv4(endpoint->gid);
 }
 
 static bool search_table(const char *path, const struct link_endpoint *endpoint, uint16_t port,

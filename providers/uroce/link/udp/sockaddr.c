@@ -15,22 +15,6 @@ struct link_endpoint link_endpoint_from_gid(const uint8_t gid[16], uint32_t scop
 	return endpoint;
 }
 
-bool link_endpoint_is_loopback(const uint8_t gid[16])
-{
-	static const uint8_t one[16] = { [15] = 1 };
-
-	return link_gid_is_ipv4(gid) ? gid[12] == IN_LOOPBACKNET : !memcmp(gid, one, 16);
-}
-
-bool link_endpoint_is_unspecified(const uint8_t gid[16])
-{
-	static const uint8_t zero[16];
-
-	if (link_gid_is_ipv4(gid))
-		return memcmp(gid + 12, zero, 4) == 0;
-	return memcmp(gid, zero, sizeof(zero)) == 0;
-}
-
 bool link_endpoint_equal(const struct link_endpoint *a, const struct link_endpoint *b)
 {
 	return a->scope_id == b->scope_id && memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
@@ -40,7 +24,7 @@ socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16
 				    union link_sockaddr *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (link_gid_is_ipv4(endpoint->gid)) {
+	if (gid_is_ipv4(endpoint->gid)) {
 		out->in.sin_family = AF_INET;
 		out->in.sin_port = htons(port);
 		memcpy(&out->in.sin_addr, endpoint->gid + 12, 4);
@@ -56,8 +40,7 @@ socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16
 void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port)
 {
 	if (from->any.sa_family == AF_INET) {
-		memcpy(gid, link_ipv4_prefix, sizeof(link_ipv4_prefix));
-		memcpy(gid + 12, &from->in.sin_addr, 4);
+		gid_from_ipv4(gid, &from->in.sin_addr);
 		*port = ntohs(from->in.sin_port);
 	} else {
 		memcpy(gid, &from->in6.sin6_addr, 16);
@@ -69,7 +52,7 @@ void link_endpoint_print(const struct link_endpoint *endpoint, char text[LINK_AD
 {
 	size_t used;
 
-	if (link_gid_is_ipv4(endpoint->gid)) {
+	if (gid_is_ipv4(endpoint->gid)) {
 		inet_ntop(AF_INET, endpoint->gid + 12, text, LINK_ADDRESS_TEXT);
 		return;
 	}

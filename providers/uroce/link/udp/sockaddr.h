@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "link/gid.h"
+#include "util/gid.h"
 
 /* Size of an address as text: IPv6 text, '%', interface index */
 #define LINK_ADDRESS_TEXT 64
@@ -26,8 +26,6 @@ struct link_endpoint {
 };
 
 struct link_endpoint link_endpoint_from_gid(const uint8_t gid[16], uint32_t scope_id);
-bool link_endpoint_is_loopback(const uint8_t gid[16]);
-bool link_endpoint_is_unspecified(const uint8_t gid[16]);
 bool link_endpoint_equal(const struct link_endpoint *a, const struct link_endpoint *b);
 socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16_t port,
 				    union link_sockaddr *out);

@@ -239,7 +239,7 @@ void link_accept_no_checksum(int fd)
 
 void link_addr_enable_rx_class(struct link_addr *addr)
 {
-	link_enable_rx_class(addr->fd, link_gid_is_ipv4(addr->endpoint.gid));
+	link_enable_rx_class(addr->fd, gid_is_ipv4(addr->endpoint.gid));
 }
 
 /*

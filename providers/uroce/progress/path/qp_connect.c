@@ -118,7 +118,7 @@ static void fill_path(struct eng_path *path, const uint8_t sgid[16], const uint8
 	memcpy(path->wire.src, sgid, sizeof(path->wire.src));
 	memcpy(path->wire.dst, dgid, sizeof(path->wire.dst));
 	path->wire.src_port = port;
-	path->wire.ipv6 = !link_gid_is_ipv4(sgid);
+	path->wire.ipv6 = !gid_is_ipv4(sgid);
 	path->link = peer;
 	wire_icrc_precompute(&path->wire);
 }

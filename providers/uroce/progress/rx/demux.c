@@ -47,7 +47,7 @@ static __attribute__((noinline)) void make_batch_path(struct rx_ctx *rx)
 	memcpy(rx->path.src, batch->src, sizeof(rx->path.src));
 	memcpy(rx->path.dst, rx->dst, sizeof(rx->path.dst));
 	rx->path.src_port = batch->src_port;
-	rx->path.ipv6 = !link_gid_is_ipv4(rx->dst);
+	rx->path.ipv6 = !gid_is_ipv4(rx->dst);
 	rx->path.icrc_state = 0;
 	rx->has_path = true;
 }

@@ -36,7 +36,7 @@ static struct capture_path path_of(const struct link_peer *peer)
 	path.src_port = link.src_port;
 	path.traffic_class = link.traffic_class;
 	path.hop_limit = link.hop_limit;
-	path.ipv6 = !link_gid_is_ipv4(link.dst);
+	path.ipv6 = !gid_is_ipv4(link.dst);
 	return path;
 }
 

@@ -5,15 +5,14 @@
 
 #include "engine/base/aeth.h"
 #include "report.h"
+#include "util/gid.h"
 
 #define COLUMN 20
 
 const char *report_address(const uint8_t address[16], char text[TRACE_ADDRESS_BYTES])
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-	if (memcmp(address, mapped, sizeof(mapped)) == 0)
-		inet_ntop(AF_INET, address + sizeof(mapped), text, TRACE_ADDRESS_BYTES);
+	if (gid_is_ipv4(address))
+		inet_ntop(AF_INET, address + 12, text, TRACE_ADDRESS_BYTES);
 	else
 		inet_ntop(AF_INET6, address, text, TRACE_ADDRESS_BYTES);
 	return text;

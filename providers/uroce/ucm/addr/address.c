@@ -9,8 +9,6 @@
 
 _Static_assert(AF_IB == UCM_AF_IB, "the family's number");
 
-static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
 static const struct {
 	int family;
 	size_t bytes;
@@ -34,8 +32,7 @@ static void get_ipv4(const void *from, struct ucm_address *address)
 	struct sockaddr_in sin;
 
 	memcpy(&sin, from, sizeof(sin));
-	memcpy(address->ip, mapped, sizeof(mapped));
-	memcpy(address->ip + 12, &sin.sin_addr, 4);
+	gid_from_ipv4(address->ip, &sin.sin_addr);
 	address->port = be16toh(sin.sin_port);
 }
 
@@ -122,31 +119,5 @@ void ucm_address_any(int family, struct ucm_address *address)
 	memset(address, 0, sizeof(*address));
 	address->family = family;
 	if (family == AF_INET)
-		memcpy(address->ip, mapped, sizeof(mapped));
-}
-
-static bool is_ipv4(const struct ucm_address *address)
-{
-	return !memcmp(address->ip, mapped, sizeof(mapped));
-}
-
-bool ucm_address_is_any(const struct ucm_address *address)
-{
-	static const uint8_t zero[16];
-
-	if (is_ipv4(address))
-		return !memcmp(address->ip + 12, zero, 4);
-	return !memcmp(address->ip, zero, 16);
-}
-
-bool ucm_address_is_loopback(const struct ucm_address *address)
-{
-	static const uint8_t one[16] = { [15] = 1 };
-
-	return is_ipv4(address) ? address->ip[12] == 127 : !memcmp(address->ip, one, 16);
-}
-
-bool ucm_address_is_multicast(const struct ucm_address *address)
-{
-	return is_ipv4(address) ? address->ip[12] >> 4 == 0xe : address->ip[0] == 0xff;
+		memcpy(address->ip, gid_ipv4_prefix, sizeof(gid_ipv4_prefix));
 }

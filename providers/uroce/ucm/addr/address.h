@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "link/gid.h"
+#include "util/gid.h"
 
 #define UCM_AF_IB 27
 
@@ -35,10 +35,5 @@ bool ucm_address_get(const void *from, size_t bytes, struct ucm_address *address
 size_t ucm_address_put(const struct ucm_address *address, void *to, size_t room);
 
 void ucm_address_any(int family, struct ucm_address *address);
-
-/* Returns true for 0.0.0.0, :: and the zero GID. */
-bool ucm_address_is_any(const struct ucm_address *address);
-bool ucm_address_is_loopback(const struct ucm_address *address);
-bool ucm_address_is_multicast(const struct ucm_address *address);
 
 #endif

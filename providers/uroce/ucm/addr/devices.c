@@ -20,7 +20,7 @@ static bool has_gid(struct uroce_device *device, void *arg)
 	union ibv_gid gid;
 	unsigned int index;
 
-	if (gid_search->scope_id && link_gid_is_link_local(gid_search->gid) &&
+	if (gid_search->scope_id && gid_is_link_local(gid_search->gid) &&
 	    gid_search->scope_id != device->netdev.index)
 		return false;
 	memcpy(gid.raw, gid_search->gid, sizeof(gid.raw));

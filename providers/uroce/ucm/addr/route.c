@@ -14,11 +14,10 @@
 static socklen_t put_socket_address(const struct ucm_address *address, uint16_t port,
 				    struct sockaddr_storage *to)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	struct ucm_address ip = *address;
 
 	if (ip.family == UCM_AF_IB)
-		ip.family = memcmp(ip.ip, mapped, sizeof(mapped)) ? AF_INET6 : AF_INET;
+		ip.family = gid_is_ipv4(ip.ip) ? AF_INET : AF_INET6;
 	ip.port = port;
 	memset(to, 0, sizeof(*to));
 	return (socklen_t)ucm_address_put(&ip, to, sizeof(*to));
@@ -79,7 +78,7 @@ uint32_t ucm_route_mtu(const uint8_t from[16], const uint8_t to[16], uint32_t sc
 	struct sockaddr_storage peer;
 	socklen_t peer_bytes, bytes = sizeof(int);
 	int fd, mtu = 0;
-	bool ipv4 = link_gid_is_ipv4(to);
+	bool ipv4 = gid_is_ipv4(to);
 
 	memcpy(source.ip, from, sizeof(source.ip));
 	memcpy(destination.ip, to, sizeof(destination.ip));

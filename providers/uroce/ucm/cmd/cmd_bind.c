@@ -50,8 +50,7 @@ static bool port_is_allowed(uint16_t port)
 /* AFONLY matters only for "::", which otherwise includes the IPv4 addresses. */
 static unsigned int port_flags(const struct ucm_id *id)
 {
-	bool af_only =
-		id->af_only && id->source.family != AF_INET && ucm_address_is_any(&id->source);
+	bool af_only = id->af_only && id->source.family != AF_INET && gid_is_any(id->source.ip);
 
 	return (id->reuse_addr ? GSI_PORT_REUSE : 0) | (af_only ? GSI_PORT_AF_ONLY : 0);
 }
@@ -62,7 +61,7 @@ static int bind_port(struct ucm_id *id)
 	struct gsi_port_address address = { .scope_id = 0 };
 
 	memcpy(address.gid, id->source.ip, sizeof(address.gid));
-	if (link_gid_is_link_local(id->source.ip))
+	if (gid_is_link_local(id->source.ip))
 		address.scope_id = id->source.scope_id;
 	return -gsi_port_bind(ucm_gsi(), id->port_space, &address, &id->source.port, port_flags(id),
 			      &id->port);
@@ -108,7 +107,7 @@ static int find_local_addr(const struct ucm_address *address, struct local_addr 
 			      &local_addr->gid_index))
 		return 0;
 	/* All addresses of 127.0.0.0/8 share GID 0 of the loopback device. */
-	loopback = ucm_address_is_loopback(address) ? ucm_device_loopback() : UCM_NO_DEVICE;
+	loopback = gid_is_loopback(address->ip) ? ucm_device_loopback() : UCM_NO_DEVICE;
 	if (ucm_device(loopback, &device)) {
 		local_addr->device = loopback;
 		local_addr->gid_index = 0;
@@ -149,7 +148,7 @@ static int check_bind(const struct ucm_id *id, const struct ucm_address *address
 {
 	if (id->state != UCM_IDLE)
 		return EINVAL;
-	if (link_gid_is_link_local(address->ip) && !address->scope_id)
+	if (gid_is_link_local(address->ip) && !address->scope_id)
 		return EINVAL;
 	if (address->family == UCM_AF_IB && address->port_space && id->port_space != RDMA_PS_IB &&
 	    address->port_space != id->port_space)
@@ -173,7 +172,7 @@ static int listen_addr(struct ucm_id **id, const uint8_t *gid, uint32_t device)
 
 int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
 {
-	bool any = ucm_address_is_any(address);
+	bool any = gid_is_any(address->ip);
 	struct local_addr local_addr = { .device = UCM_NO_DEVICE };
 	int error = check_bind(*id, address);
 
@@ -199,7 +198,7 @@ int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
 		}
 	}
 	(*id)->state = UCM_BOUND;
-	if (any || (ucm_address_is_loopback(address) && !loopback_binds_device()))
+	if (any || (gid_is_loopback(address->ip) && !loopback_binds_device()))
 		return 0;
 	(*id)->device = local_addr.device;
 	(*id)->sgid_index = local_addr.gid_index;
@@ -243,7 +242,7 @@ static int start_listener(struct ucm_id **id)
 	uint64_t serial = (*id)->serial;
 	uint32_t handle = (*id)->handle;
 	/* If the id is bound to one address, MADs to that address are received already. */
-	bool any = ucm_address_is_any(&(*id)->source);
+	bool any = gid_is_any((*id)->source.ip);
 	int error = 0;
 
 	ucm_unlock();

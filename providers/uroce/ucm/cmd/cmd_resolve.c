@@ -22,7 +22,7 @@ static int find_loopback_path(const struct ucm_address *destination, struct ucm_
 	if (!ucm_device(ucm_device_loopback(), &device))
 		return ENODEV;
 	path->device = device.number;
-	if (ucm_address_is_any(destination)) {
+	if (gid_is_any(destination->ip)) {
 		if (destination->family == AF_INET)
 			local.ip[12] = 127;
 		local.ip[15] = 1;
@@ -51,7 +51,7 @@ static int find_path(const struct ucm_address *destination, const struct ucm_add
 	uint32_t scope_id = destination->scope_id ? destination->scope_id : bound->scope_id;
 	int error;
 
-	if (ucm_address_is_any(destination) || ucm_address_is_loopback(destination))
+	if (gid_is_any(destination->ip) || gid_is_loopback(destination->ip))
 		return find_loopback_path(destination, path);
 	error = ucm_route_source(destination, bound, &path->source);
 	if (error)
@@ -69,7 +69,7 @@ static void set_path(struct ucm_id *id, const struct ucm_path *path)
 	uint16_t port = id->source.port, port_space = id->source.port_space;
 
 	/* A bound id keeps its address, such as 127.0.0.2; its GID is that of 127.0.0.1. */
-	if (ucm_address_is_any(&id->source)) {
+	if (gid_is_any(id->source.ip)) {
 		id->source = path->source;
 		id->source.port = port;
 		id->source.port_space = port_space;

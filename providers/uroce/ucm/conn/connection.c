@@ -128,7 +128,7 @@ static uint32_t get_families(const struct ucm_id *id)
 	case AF_INET:
 		return CM_FAMILY_IPV4;
 	case AF_INET6:
-		if (ucm_address_is_any(&id->source) && !id->af_only)
+		if (gid_is_any(id->source.ip) && !id->af_only)
 			return CM_FAMILY_IPV4 | CM_FAMILY_IPV6;
 		return CM_FAMILY_IPV6;
 	default:
@@ -143,7 +143,7 @@ int ucm_connection_listen(struct ucm_id *id)
 		.service_id = cm_service_id((enum cm_port_space)id->port_space, id->source.port),
 		.device = id->device ? id->device : CM_ANY_DEVICE,
 		.families = get_families(id),
-		.any_address = ucm_address_is_any(&id->source),
+		.any_address = gid_is_any(id->source.ip),
 	};
 	void *memory = malloc(cm_listener_bytes());
 	enum cm_result result;
@@ -218,9 +218,9 @@ static void set_addresses(struct ucm_id *id, const struct ucm_id *listener,
 	id->source.port = listener->source.port;
 	id->destination.family = id->source.family;
 	id->destination.port_space = listener->port_space;
-	if (link_gid_is_link_local(id->destination.ip))
+	if (gid_is_link_local(id->destination.ip))
 		id->destination.scope_id = from->device;
-	if (link_gid_is_link_local(id->source.ip))
+	if (gid_is_link_local(id->source.ip))
 		id->source.scope_id = from->device;
 }
 
@@ -228,7 +228,7 @@ uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t s
 				const uint8_t dgid[16])
 {
 	uint32_t route_mtu = ucm_route_mtu(sgid, dgid, ucm_scope_id_of(dgid, device->number));
-	uint32_t needed = MAD_PACKET_BYTES + (link_gid_is_ipv4(dgid) ? IPV4_BYTES : IPV6_BYTES);
+	uint32_t needed = MAD_PACKET_BYTES + (gid_is_ipv4(dgid) ? IPV4_BYTES : IPV6_BYTES);
 	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
 	uint8_t code;
 

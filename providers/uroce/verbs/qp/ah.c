@@ -46,7 +46,7 @@ void uroce_ah_strerror(struct uroce_device *device, const struct ibv_ah_attr *at
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "the peer's GID is zero: start the program with a GID index (often -g 0) "
 			 "there, too");
-	else if (link_gid_is_ipv4(sgid.raw) != link_gid_is_ipv4(grh->dgid.raw))
+	else if (gid_is_ipv4(sgid.raw) != gid_is_ipv4(grh->dgid.raw))
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "GID index %u of %s is %s, the peer's GID is %s: both must be IPv4 "
 			 "(::ffff:...) or both IPv6, so choose another GID index at one end",
@@ -63,14 +63,14 @@ static bool gids_are_valid(struct uroce_device *device, const struct ibv_global_
 
 	return uroce_gid(device, grh->sgid_index, sgid) &&
 	       memcmp(grh->dgid.raw, zero_gid, sizeof(zero_gid)) &&
-	       link_gid_is_ipv4(sgid->raw) == link_gid_is_ipv4(grh->dgid.raw);
+	       gid_is_ipv4(sgid->raw) == gid_is_ipv4(grh->dgid.raw);
 }
 
 /* Sets the interface index for link-local addresses, and for a multicast destination. */
 static void set_scopes(struct uroce_device *device, struct progress_route *route)
 {
-	bool sgid_local = link_gid_is_link_local(route->sgid);
-	bool dgid_local = link_gid_is_link_local(route->dgid) || link_gid_is_multicast(route->dgid);
+	bool sgid_local = gid_is_link_local(route->sgid);
+	bool dgid_local = gid_is_link_local(route->dgid) || gid_is_multicast(route->dgid);
 	uint32_t index;
 
 	pthread_mutex_lock(&device->port_lock);

@@ -94,7 +94,7 @@ static int add_membership(struct uroce_qp *qp, const union ibv_gid *gid)
 
 static bool is_joinable(const struct ibv_qp *qp, const union ibv_gid *gid)
 {
-	return qp->qp_type == IBV_QPT_UD && link_gid_is_multicast(gid->raw);
+	return qp->qp_type == IBV_QPT_UD && gid_is_multicast(gid->raw);
 }
 
 int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)

@@ -20,8 +20,8 @@
 
 static const char *address_text(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
 {
-	if (link_gid_is_ipv4(address))
-		return inet_ntop(AF_INET, address + sizeof(link_ipv4_prefix), text,
+	if (gid_is_ipv4(address))
+		return inet_ntop(AF_INET, address + sizeof(gid_ipv4_prefix), text,
 				 INET6_ADDRSTRLEN);
 	return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
@@ -56,7 +56,7 @@ static void check_path(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int 
 
 	link_peer_path(qp->progress.peer, &path);
 	packet = MTU_BYTES(path_mtu) + PACKET_OVERHEAD;
-	packet += link_gid_is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
+	packet += gid_is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
 	if (!actual_mtu || actual_mtu >= packet)
 		return;
 	progress_count_event(qp->progress.worker, PROGRESS_COUNT_PATH_TOO_SMALL);

@@ -106,7 +106,7 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 	if (!(mask & IBV_QP_AV))
 		return 0;
 	/* The peer of a connection cannot be a multicast group. */
-	if (link_gid_is_multicast(attr->ah_attr.grh.dgid.raw))
+	if (gid_is_multicast(attr->ah_attr.grh.dgid.raw))
 		return EINVAL;
 	if (!uroce_ah_check(device, &attr->ah_attr, route))
 		return 0;

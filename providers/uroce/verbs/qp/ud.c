@@ -40,7 +40,7 @@ static int set_listen_gids(struct uroce_context *context, unsigned int worker,
 		if (!uroce_gid(context->device, i, &gid))
 			continue;
 		memcpy(local[count].gid, gid.raw, sizeof(local[count].gid));
-		local[count].scope_id = link_gid_is_link_local(gid.raw) ? netdev.index : 0;
+		local[count].scope_id = gid_is_link_local(gid.raw) ? netdev.index : 0;
 		count++;
 	}
 	return progress_ud_addrs_set(progress_worker(worker), context->listen[worker], local, count,
