@@ -33,7 +33,7 @@ def group(about, files, apart=False):
 
 # Lowest first.
 LAYERS = {
-    "util": layer("GIDs", pure=True),
+    "util": layer("GIDs, heap, hash table", pure=True),
     "wire": layer("bytes to host-order structures and back, ICRC", pure=True, groups=(
         group("bytes", "bytes"),
         group("opcodes", "opcode.h opcode_table.h"),
@@ -114,7 +114,7 @@ LAYERS = {
         group("contexts and devices", "context/ stats/ ops.c"),
     )),
     "cm": layer("the connection manager: messages, states, timers", "util wire", pure=True, groups=(
-        group("messages, tables, limit of requests", "util/ mad ip_header req_limit"),
+        group("messages, limit of requests", "mad ip_header req_limit"),
         group("contract, states, times", "cm.h cm_priv.h fsm_table timing names mad_build"),
         group("connections", "cm"),
         group("steps of connections", "fsm"),

@@ -158,7 +158,7 @@ static void shorten_dreq_repetition(struct cm *cm, struct cm_conn *conn, uint64_
 	}
 	if (conn->timing.give_up_at > now + CM_DESTROY_DREQ_NS)
 		conn->timing.give_up_at = now + CM_DESTROY_DREQ_NS;
-	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
+	heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
 }
 
 void cm_destroy(struct cm *cm, struct cm_conn *conn, uint64_t now)

@@ -8,8 +8,7 @@
 #define ID_NUMBER_BITS (32 - CM_SLOT_BITS)
 #define ID_NUMBER_MASK ((1u << ID_NUMBER_BITS) - 1)
 
-#define CONN_OF(node, member) \
-	((node) ? (struct cm_conn *)((char *)(node)-offsetof(struct cm_conn, member)) : NULL)
+#define CONN_OF(node, member) ((node) ? container_of(node, struct cm_conn, member) : NULL)
 
 size_t cm_bytes(void)
 {
@@ -76,18 +75,18 @@ void cm_assign_id(struct cm *cm, struct cm_conn *conn)
 {
 	uint32_t id;
 
-	cm_table_remove(&cm->by_local_id, &conn->by_local_id);
+	table_remove(&cm->by_local_id, &conn->by_local_id);
 	do {
 		id = cm->config.slot << ID_NUMBER_BITS | cm->next_id;
 		cm->next_id = (cm->next_id + 1) & ID_NUMBER_MASK;
-	} while (id == 0 || cm_table_find(&cm->by_local_id, 0, id));
+	} while (id == 0 || table_find(&cm->by_local_id, 0, id));
 	conn->local_id = id;
-	cm_table_insert(&cm->by_local_id, &conn->by_local_id, 0, id);
+	table_insert(&cm->by_local_id, &conn->by_local_id, 0, id);
 }
 
 struct cm_conn *cm_find_local_id(const struct cm *cm, uint32_t local_id)
 {
-	return CONN_OF(cm_table_find(&cm->by_local_id, 0, local_id), by_local_id);
+	return CONN_OF(table_find(&cm->by_local_id, 0, local_id), by_local_id);
 }
 
 struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id)
@@ -99,29 +98,29 @@ struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t re
 
 struct cm_conn *cm_find_remote_id(const struct cm *cm, uint64_t guid, uint32_t remote_id)
 {
-	return CONN_OF(cm_table_find(&cm->by_remote_id, guid, remote_id), by_remote_id);
+	return CONN_OF(table_find(&cm->by_remote_id, guid, remote_id), by_remote_id);
 }
 
 struct cm_conn *cm_find_remote_qp(const struct cm *cm, uint64_t guid, uint32_t qpn)
 {
-	return CONN_OF(cm_table_find(&cm->by_remote_qp, guid, qpn), by_remote_qp);
+	return CONN_OF(table_find(&cm->by_remote_qp, guid, qpn), by_remote_qp);
 }
 
 struct cm_conn *cm_find_local_qp(const struct cm *cm, uint32_t qpn)
 {
-	return CONN_OF(cm_table_find(&cm->by_local_qp, 0, qpn), by_local_qp);
+	return CONN_OF(table_find(&cm->by_local_qp, 0, qpn), by_local_qp);
 }
 
 struct cm_conn *cm_next_local_qp(const struct cm_conn *conn)
 {
-	return CONN_OF(cm_table_next(&conn->by_local_qp), by_local_qp);
+	return CONN_OF(table_next(&conn->by_local_qp), by_local_qp);
 }
 
 void cm_set_local_qp(struct cm *cm, struct cm_conn *conn, uint32_t qpn)
 {
 	conn->local_qpn = qpn & 0xffffff;
-	cm_table_remove(&cm->by_local_qp, &conn->by_local_qp);
-	cm_table_insert(&cm->by_local_qp, &conn->by_local_qp, 0, conn->local_qpn);
+	table_remove(&cm->by_local_qp, &conn->by_local_qp);
+	table_insert(&cm->by_local_qp, &conn->by_local_qp, 0, conn->local_qpn);
 }
 
 void cm_set_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn)
@@ -129,23 +128,23 @@ void cm_set_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id
 	conn->remote_guid = guid;
 	conn->remote_id = id;
 	conn->remote_qpn = qpn;
-	cm_table_insert(&cm->by_remote_id, &conn->by_remote_id, guid, id);
-	cm_table_insert(&cm->by_remote_qp, &conn->by_remote_qp, guid, qpn);
+	table_insert(&cm->by_remote_id, &conn->by_remote_id, guid, id);
+	table_insert(&cm->by_remote_qp, &conn->by_remote_qp, guid, qpn);
 }
 
 void cm_unlink_remote_qp(struct cm *cm, struct cm_conn *conn)
 {
-	cm_table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
+	table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
 }
 
 void cm_unlink(struct cm *cm, struct cm_conn *conn)
 {
-	cm_table_remove(&cm->by_local_id, &conn->by_local_id);
-	cm_table_remove(&cm->by_remote_id, &conn->by_remote_id);
-	cm_table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
-	cm_table_remove(&cm->by_local_qp, &conn->by_local_qp);
-	cm_table_remove(&cm->by_sidr, &conn->by_sidr);
-	cm_heap_remove(&cm->deadlines, &conn->deadline);
+	table_remove(&cm->by_local_id, &conn->by_local_id);
+	table_remove(&cm->by_remote_id, &conn->by_remote_id);
+	table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
+	table_remove(&cm->by_local_qp, &conn->by_local_qp);
+	table_remove(&cm->by_sidr, &conn->by_sidr);
+	heap_remove(&cm->deadlines, &conn->deadline);
 	conn->local_id = conn->remote_id = 0;
 	conn->disconnected = false;
 }

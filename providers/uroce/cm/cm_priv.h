@@ -10,11 +10,12 @@
 #define UROCE_CM_CM_PRIV_H
 
 #include "cm.h"
-#include "cm/util/heap.h"
 #include "fsm_table.h"
-#include "cm/util/table.h"
 #include "timing.h"
 #include "req_limit.h"
+#include "util/container_of.h"
+#include "util/heap.h"
+#include "util/table.h"
 
 struct cm_conn {
 	void *user;

@@ -97,7 +97,7 @@ void cm_send_first(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
 	cm_send_mad(cm, &conn->path, &conn->last_mad);
 	start_repetition(conn, now);
-	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
+	heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
 }
 
 /* Sends the next queued request of a bucket of the request limit, after a request has left it. */
@@ -108,7 +108,7 @@ static void send_next_queued(struct cm *cm, uint32_t bucket, uint64_t now)
 
 	if (!node)
 		return;
-	conn = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, req_limit));
+	conn = container_of(node, struct cm_conn, req_limit);
 	cm_send_first(cm, conn, now);
 }
 
@@ -121,12 +121,12 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 	case CM_TIMER_KEEP:
 		return;
 	case CM_TIMER_STOP:
-		cm_heap_remove(&cm->deadlines, &conn->deadline);
+		heap_remove(&cm->deadlines, &conn->deadline);
 		return;
 	case CM_TIMER_REPEAT:
 		/* A queued request starts its timer in send_next_queued(). */
 		if (conn->req_limit.state == REQ_LIMIT_QUEUED) {
-			cm_heap_remove(&cm->deadlines, &conn->deadline);
+			heap_remove(&cm->deadlines, &conn->deadline);
 			return;
 		}
 		start_repetition(conn, now);
@@ -154,7 +154,7 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 		at = now + CM_SIDR_REPLY_CACHE_NS;
 		break;
 	}
-	cm_heap_set(&cm->deadlines, &conn->deadline, at);
+	heap_set(&cm->deadlines, &conn->deadline, at);
 }
 
 static void report_event(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
@@ -273,8 +273,7 @@ void cm_expire(struct cm *cm, uint64_t now)
 	struct heap_node *first;
 
 	while ((first = cm->deadlines.first) != NULL && first->at <= now) {
-		struct cm_conn *conn =
-			(struct cm_conn *)((char *)first - offsetof(struct cm_conn, deadline));
+		struct cm_conn *conn = container_of(first, struct cm_conn, deadline);
 		bool repeats = cm_step_of(conn->state, CM_IN_REPEAT) != NULL;
 		enum cm_input input = CM_IN_EXPIRED;
 

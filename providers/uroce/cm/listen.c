@@ -3,9 +3,7 @@
 
 #include "cm_priv.h"
 
-#define LISTENER_OF(node)                                                                         \
-	((node) ? (struct cm_listener *)((char *)(node)-offsetof(struct cm_listener, by_service)) \
-		: NULL)
+#define LISTENER_OF(node) ((node) ? container_of(node, struct cm_listener, by_service) : NULL)
 
 /* Fields of a request that select its listener. */
 struct listen_key {
@@ -28,12 +26,12 @@ void *cm_listener_user(const struct cm_listener *listener)
 
 static struct cm_listener *first_listener(const struct cm *cm, uint64_t service_id)
 {
-	return LISTENER_OF(cm_table_find(&cm->listeners, service_id, 0));
+	return LISTENER_OF(table_find(&cm->listeners, service_id, 0));
 }
 
 static struct cm_listener *next_listener(const struct cm_listener *listener)
 {
-	return LISTENER_OF(cm_table_next(&listener->by_service));
+	return LISTENER_OF(table_next(&listener->by_service));
 }
 
 static bool has_same_address(const struct cm_listen_param *a, const struct cm_listen_param *b)
@@ -58,14 +56,14 @@ enum cm_result cm_listen(struct cm *cm, void *memory, const struct cm_listen_par
 	memset(new, 0, sizeof(*new));
 	new->param = *param;
 	new->user = user;
-	cm_table_insert(&cm->listeners, &new->by_service, param->service_id, 0);
+	table_insert(&cm->listeners, &new->by_service, param->service_id, 0);
 	*listener = new;
 	return CM_OK;
 }
 
 void cm_unlisten(struct cm *cm, struct cm_listener *listener)
 {
-	cm_table_remove(&cm->listeners, &listener->by_service);
+	table_remove(&cm->listeners, &listener->by_service);
 }
 
 void cm_each_listener(const struct cm *cm,

@@ -14,11 +14,10 @@ static uint64_t gid_hash(const uint8_t *gid)
 static struct cm_conn *find_sidr_request(const struct cm *cm, const uint8_t *gid,
 					 uint32_t request_id)
 {
-	struct table_node *node = cm_table_find(&cm->by_sidr, gid_hash(gid), request_id);
+	struct table_node *node = table_find(&cm->by_sidr, gid_hash(gid), request_id);
 
-	for (; node; node = cm_table_next(node)) {
-		struct cm_conn *conn =
-			(struct cm_conn *)((char *)node - offsetof(struct cm_conn, by_sidr));
+	for (; node; node = table_next(node)) {
+		struct cm_conn *conn = container_of(node, struct cm_conn, by_sidr);
 
 		if (memcmp(conn->path.dgid, gid, MAD_GID_BYTES) == 0)
 			return conn;
@@ -59,7 +58,7 @@ enum cm_verdict cm_receive_sidr_req(struct cm *cm, const struct cm_trigger *trig
 		return send_sidr_refusal(cm, trigger, MAD_SIDR_REJECT, CM_REFUSED_BACKLOG);
 	conn->remote_id = request->request_id;
 	conn->service_id = request->service_id;
-	cm_table_insert(&cm->by_sidr, &conn->by_sidr, gid_hash(gid), request->request_id);
+	table_insert(&cm->by_sidr, &conn->by_sidr, gid_hash(gid), request->request_id);
 	return cm_apply_msg(cm, conn, CM_IN_NEW_SIDR_REQ, &trigger_with_listener);
 }
 

@@ -25,6 +25,7 @@
 #include "link/netlink/netdev.h"
 #include "progress/progress.h"
 #include "settings.h"
+#include "util/container_of.h"
 #include "verbs/mr/import.h"
 #include "object_count.h"
 
@@ -153,8 +154,7 @@ struct uroce_context {
 /* Inverse of context->base.context. */
 static inline struct uroce_context *to_uroce_context(struct ibv_context *context)
 {
-	return (struct uroce_context *)((char *)context -
-					offsetof(struct uroce_context, base.context));
+	return container_of(context, struct uroce_context, base.context);
 }
 
 /*

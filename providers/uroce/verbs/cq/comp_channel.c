@@ -87,7 +87,7 @@ static struct deferred_events {
 
 static struct uroce_cq *cq_of_pending(struct uroce_pending_events *pending)
 {
-	return (struct uroce_cq *)((char *)pending - offsetof(struct uroce_cq, pending_events));
+	return container_of(pending, struct uroce_cq, pending_events);
 }
 
 /* Returns false if the pipe is full.  Called with channel->lock held, as the next three. */

@@ -384,8 +384,7 @@ static void stop_events(struct uroce_cq *cq)
 
 static void stop_cq(struct uroce_ctx_obj *ctx_obj)
 {
-	struct uroce_cq *cq =
-		(struct uroce_cq *)((char *)ctx_obj - offsetof(struct uroce_cq, ctx_obj));
+	struct uroce_cq *cq = container_of(ctx_obj, struct uroce_cq, ctx_obj);
 
 	stop_events(cq);
 	cq->generation = UROCE_GEN_STOPPED;

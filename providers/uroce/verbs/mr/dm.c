@@ -119,7 +119,7 @@ err:
 
 static struct uroce_dm *dm_of_importable(struct uroce_importable *object)
 {
-	return (struct uroce_dm *)((char *)object - offsetof(struct uroce_dm, importable));
+	return container_of(object, struct uroce_dm, importable);
 }
 
 struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)

@@ -170,7 +170,7 @@ struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
 
 static struct uroce_mr *mr_of_importable(struct uroce_importable *object)
 {
-	return (struct uroce_mr *)((char *)object - offsetof(struct uroce_mr, importable));
+	return container_of(object, struct uroce_mr, importable);
 }
 
 struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)

@@ -36,7 +36,7 @@ static inline struct uroce_mr *to_uroce_mr(struct ibv_mr *mr)
 
 static inline struct uroce_mr *uroce_mr_of_entry(struct mkey_entry *entry)
 {
-	return (struct uroce_mr *)((char *)entry - offsetof(struct uroce_mr, entry));
+	return container_of(entry, struct uroce_mr, entry);
 }
 
 /* Returns 0, or EINVAL if a region cannot have these rights (enum ibv_access_flags). */

@@ -113,7 +113,7 @@ static struct uroce_mw *find_window(uint32_t key)
 {
 	struct mkey_entry *entry = mkey_is_window(key) ? mkey_table_find(key) : NULL;
 
-	return entry ? (struct uroce_mw *)((char *)entry - offsetof(struct uroce_mw, entry)) : NULL;
+	return entry ? container_of(entry, struct uroce_mw, entry) : NULL;
 }
 
 /* Returns the region of bind.lkey if it allows the bind that wqe requests, else NULL. */

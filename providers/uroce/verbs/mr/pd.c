@@ -9,7 +9,7 @@
 
 static struct uroce_pd *pd_of_importable(struct uroce_importable *object)
 {
-	return (struct uroce_pd *)((char *)object - offsetof(struct uroce_pd, importable));
+	return container_of(object, struct uroce_pd, importable);
 }
 
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)

@@ -156,8 +156,7 @@ static int open_path(struct uroce_ah *ah, const struct progress_route *route)
 /* All QPs that could use the handle have been stopped before. */
 static void stop_ah(struct uroce_ctx_obj *ctx_obj)
 {
-	struct uroce_ah *ah =
-		(struct uroce_ah *)((char *)ctx_obj - offsetof(struct uroce_ah, ctx_obj));
+	struct uroce_ah *ah = container_of(ctx_obj, struct uroce_ah, ctx_obj);
 
 	progress_path_close(ah->progress, &ah->path);
 	ah->generation = UROCE_GEN_STOPPED;

@@ -456,7 +456,7 @@ void uroce_qp_stop(struct uroce_qp *qp)
 
 static void stop_qp(struct uroce_ctx_obj *ctx_obj)
 {
-	uroce_qp_stop((struct uroce_qp *)((char *)ctx_obj - offsetof(struct uroce_qp, ctx_obj)));
+	uroce_qp_stop(container_of(ctx_obj, struct uroce_qp, ctx_obj));
 }
 
 void uroce_qp_free(struct uroce_qp *qp)

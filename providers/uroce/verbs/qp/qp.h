@@ -63,7 +63,7 @@ struct uroce_qp *uroce_qp_of_handle(struct ibv_qp *qp);
 /* Every struct progress_qp is part of a struct uroce_qp. */
 static inline struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
 {
-	return (struct uroce_qp *)((char *)progress_qp - offsetof(struct uroce_qp, progress));
+	return container_of(progress_qp, struct uroce_qp, progress);
 }
 
 /* Sets the in-flight budget of the QPs of worker for socket buffers of receive_buffer bytes. */

@@ -145,8 +145,7 @@ static struct uroce_srq *alloc_srq(struct uroce_pd *pd, const struct ibv_srq_att
 
 static void stop_srq(struct uroce_ctx_obj *ctx_obj)
 {
-	struct uroce_srq *srq =
-		(struct uroce_srq *)((char *)ctx_obj - offsetof(struct uroce_srq, ctx_obj));
+	struct uroce_srq *srq = container_of(ctx_obj, struct uroce_srq, ctx_obj);
 
 	/* An XRC target of another context may still use the SRQ. */
 	if (uroce_srq_is_xrc(srq))

@@ -55,8 +55,7 @@ static bool move_to_other_handle(struct uroce_qp *qp, const struct xrc_qp_handle
 /* Stops a handle; the QP is stopped with its last one. */
 static void stop_handle(struct uroce_ctx_obj *ctx_obj)
 {
-	struct xrc_qp_handle *handle =
-		(struct xrc_qp_handle *)((char *)ctx_obj - offsetof(struct xrc_qp_handle, ctx_obj));
+	struct xrc_qp_handle *handle = container_of(ctx_obj, struct xrc_qp_handle, ctx_obj);
 	struct uroce_qp *qp = handle->qp;
 
 	/* Held until the QP is stopped: other threads may be closing the other handles. */

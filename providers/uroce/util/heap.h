@@ -3,8 +3,8 @@
  * Pairing heap of deadlines.  Its nodes are embedded in the objects they belong to, so nothing is
  * allocated.  Finding the earliest and adding are O(1), removing is O(log n) amortised.
  */
-#ifndef UROCE_CM_UTIL_HEAP_H
-#define UROCE_CM_UTIL_HEAP_H
+#ifndef UROCE_UTIL_HEAP_H
+#define UROCE_UTIL_HEAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,8 +23,8 @@ struct heap {
 };
 
 /* Adds a node, or moves it if it is in the heap already. */
-void cm_heap_set(struct heap *heap, struct heap_node *node, uint64_t at);
+void heap_set(struct heap *heap, struct heap_node *node, uint64_t at);
 /* Does nothing if the node is not in the heap. */
-void cm_heap_remove(struct heap *heap, struct heap_node *node);
+void heap_remove(struct heap *heap, struct heap_node *node);
 
 #endif

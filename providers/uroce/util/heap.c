@@ -58,7 +58,7 @@ static struct heap_node *merge_siblings(struct heap_node *node)
 	return all;
 }
 
-void cm_heap_remove(struct heap *heap, struct heap_node *node)
+void heap_remove(struct heap *heap, struct heap_node *node)
 {
 	struct heap_node *later;
 
@@ -83,9 +83,9 @@ void cm_heap_remove(struct heap *heap, struct heap_node *node)
 	node->in = false;
 }
 
-void cm_heap_set(struct heap *heap, struct heap_node *node, uint64_t at)
+void heap_set(struct heap *heap, struct heap_node *node, uint64_t at)
 {
-	cm_heap_remove(heap, node);
+	heap_remove(heap, node);
 	node->at = at;
 	node->in = true;
 	heap->first = merge_heaps(heap->first, node);

@@ -3,8 +3,8 @@
  * Hash table whose nodes are embedded in the objects they belong to.  The key is a pair of
  * integers; several nodes may have the same key.
  */
-#ifndef UROCE_CM_UTIL_TABLE_H
-#define UROCE_CM_UTIL_TABLE_H
+#ifndef UROCE_UTIL_TABLE_H
+#define UROCE_UTIL_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,11 +25,11 @@ struct table {
 };
 
 /* The node must not be in a table. */
-void cm_table_insert(struct table *table, struct table_node *node, uint64_t major, uint32_t minor);
+void table_insert(struct table *table, struct table_node *node, uint64_t major, uint32_t minor);
 /* Does nothing if the node is not in the table. */
-void cm_table_remove(struct table *table, struct table_node *node);
+void table_remove(struct table *table, struct table_node *node);
 /* Return the first node with this key, and the next one with the same key as node; or NULL. */
-struct table_node *cm_table_find(const struct table *table, uint64_t major, uint32_t minor);
-struct table_node *cm_table_next(const struct table_node *node);
+struct table_node *table_find(const struct table *table, uint64_t major, uint32_t minor);
+struct table_node *table_next(const struct table_node *node);
 
 #endif

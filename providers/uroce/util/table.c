@@ -15,7 +15,7 @@ static uint32_t hash_bucket(uint64_t major, uint32_t minor)
 	return (uint32_t)(mixed >> 32) % TABLE_BUCKETS;
 }
 
-void cm_table_insert(struct table *table, struct table_node *node, uint64_t major, uint32_t minor)
+void table_insert(struct table *table, struct table_node *node, uint64_t major, uint32_t minor)
 {
 	uint32_t bucket = hash_bucket(major, minor);
 
@@ -27,7 +27,7 @@ void cm_table_insert(struct table *table, struct table_node *node, uint64_t majo
 	table->bucket[bucket] = node;
 }
 
-void cm_table_remove(struct table *table, struct table_node *node)
+void table_remove(struct table *table, struct table_node *node)
 {
 	struct table_node **at = &table->bucket[hash_bucket(node->major, node->minor)];
 
@@ -49,12 +49,12 @@ static struct table_node *next_match(struct table_node *node, uint64_t major, ui
 	return node;
 }
 
-struct table_node *cm_table_find(const struct table *table, uint64_t major, uint32_t minor)
+struct table_node *table_find(const struct table *table, uint64_t major, uint32_t minor)
 {
 	return next_match(table->bucket[hash_bucket(major, minor)], major, minor);
 }
 
-struct table_node *cm_table_next(const struct table_node *node)
+struct table_node *table_next(const struct table_node *node)
 {
 	return next_match(node->next, node->major, node->minor);
 }
