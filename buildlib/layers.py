@@ -90,7 +90,7 @@ LAYERS = {
         group("entry", "capture"),
     )),
     "progress": layer("time, and the threads that work on queue pairs",
-                      "broker capture engine wire link",
+                      "broker capture engine link util wire",
                       groups=(
         group("contract and leaves", "progress.h clock helgrind ip_id grh poll_yield source_port "
               "fault_config gsi.h"),

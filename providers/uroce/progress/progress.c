@@ -189,17 +189,13 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	/* Protected by the atomic head of the list of scheduled QPs. */
 	HELGRIND_IS_ATOMIC(qp->next_scheduled);
 	qp->worker = progress;
+	deadline_init_qp(qp);
 	while ((result = qpn_table_add(&progress->table, qp)) == -ENOSPC) {
 		result = link_add_slot(progress->link, &slot);
 		if (result)
 			return result;
 		qpn_table_add_slot(&progress->table, slot);
 	}
-	if (result < 0)
-		return result;
-	result = deadline_add_qp(&progress->deadlines, qp, (uint32_t)result);
-	if (result)
-		qpn_table_remove(&progress->table, qp);
 	return result;
 }
 

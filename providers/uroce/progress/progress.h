@@ -28,6 +28,7 @@
 #include "engine/engine.h"
 #include "progress/rx/ip_id.h"
 #include "link/link.h"
+#include "util/heap.h"
 
 #define PROGRESS_TICK_NS 1000000
 #define PROGRESS_ERROR_TEXT LINK_ERROR_TEXT
@@ -75,7 +76,7 @@ struct progress_qp {
 	bool unreliable; /* UC or UD: lost packets are not retransmitted */
 	/* Private to this layer. */
 	uint64_t queued_deadline;
-	uint32_t heap_index;
+	struct heap_node deadline;
 	bool scheduled; /* in the list of QPs that the next cycle serves */
 	bool in_cycle;	/* served at the end of the running cycle */
 	bool collected; /* the running cycle has removed it from the list of scheduled QPs */

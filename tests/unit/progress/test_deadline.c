@@ -39,8 +39,7 @@ static int setup(void **state)
 	deadline_init(heap);
 	for (int i = 0; i < QPS; i++) {
 		model[i] = ENG_NEVER;
-		if (deadline_add_qp(heap, &qps[i], (uint32_t)i + 1))
-			return -1;
+		deadline_init_qp(&qps[i]);
 	}
 	*state = heap;
 	return 0;
@@ -71,7 +70,7 @@ static void test_against_list(void **state)
 			if (sooner)
 				model[i] = when;
 			first = deadline_queue(heap, &qps[i], when);
-			assert_int_equal(first, sooner && heap->entry[1] == &qps[i]);
+			assert_int_equal(first, sooner && heap->queue.first == &qps[i].deadline);
 			break;
 		case 2:
 			deadline_remove_qp(heap, &qps[i]);

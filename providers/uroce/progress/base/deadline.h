@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deadlines of QPs: a binary heap, earliest first.
+ * Deadlines of QPs in a heap (util/heap.h).
  *
  * Updates are lazy, because deadlines move with almost every packet, and nearly always to a later
  * time: a QP is queued again only if its deadline has become earlier than its queued time.  A
@@ -19,20 +19,15 @@
 
 struct deadline_heap {
 	pthread_mutex_t lock;
-	struct progress_qp **entry; /* entry[1] is the earliest; entry[0] is not used */
-	uint32_t count;
-	uint32_t capacity;
-	atomic_uint_fast64_t earliest; /* time of entry[1], or ENG_NEVER; read without the lock */
+	struct heap queue;
+	atomic_uint_fast64_t earliest; /* time of the first, or ENG_NEVER; read without the lock */
 };
 
 void deadline_init(struct deadline_heap *heap);
 void deadline_fini(struct deadline_heap *heap);
 
-/*
- * Initializes qp's fields, and makes room for qps QPs in total, so that queueing cannot fail later.
- * Returns 0 or -ENOMEM.
- */
-int deadline_add_qp(struct deadline_heap *heap, struct progress_qp *qp, uint32_t qps);
+/* Initializes the fields of qp, which is not queued. */
+void deadline_init_qp(struct progress_qp *qp);
 /* Removes qp, if it is queued. */
 void deadline_remove_qp(struct deadline_heap *heap, struct progress_qp *qp);
 

@@ -12,7 +12,6 @@ void qpn_table_init(struct qpn_table *table, uint32_t slot, uint32_t start)
 	pthread_mutex_init(&table->lock, NULL);
 	atomic_init(&table->parts, 0);
 	table->next = start & LINK_INDEX_MASK;
-	table->used = 0;
 	qpn_table_add_slot(table, slot);
 }
 
@@ -103,7 +102,6 @@ int qpn_table_add(struct qpn_table *table, struct progress_qp *qp)
 			  (place & LINK_INDEX_MASK);
 		set_entry(table, qp->qpn, qp);
 		table->next = place + 1;
-		result = (int)++table->used;
 	}
 	pthread_mutex_unlock(&table->lock);
 	return result;
@@ -113,7 +111,6 @@ void qpn_table_remove(struct qpn_table *table, struct progress_qp *qp)
 {
 	pthread_mutex_lock(&table->lock);
 	set_entry(table, qp->qpn, NULL);
-	table->used--;
 	pthread_mutex_unlock(&table->lock);
 }
 

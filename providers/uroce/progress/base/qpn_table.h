@@ -33,7 +33,6 @@ struct qpn_table_part {
 struct qpn_table {
 	pthread_mutex_t lock;
 	uint32_t next; /* place to try first: index of the part << LINK_SLOT_SHIFT | index in it */
-	uint32_t used;
 	atomic_uint parts; /* number of slots */
 	struct qpn_table_part part[LINK_SLOTS_MAX];
 };
@@ -45,8 +44,8 @@ void qpn_table_fini(struct qpn_table *table);
 void qpn_table_add_slot(struct qpn_table *table, uint32_t slot);
 
 /*
- * Assigns a number to qp (qp->qpn) and adds it to the table.  Returns the number of QPs in the
- * table; -ENOSPC if all numbers of the slots are in use, -ENOMEM if out of memory.
+ * Assigns a number to qp (qp->qpn) and adds it to the table.  Returns 0, -ENOSPC if all numbers of
+ * the slots are in use, or -ENOMEM.
  */
 int qpn_table_add(struct qpn_table *table, struct progress_qp *qp);
 void qpn_table_remove(struct qpn_table *table, struct progress_qp *qp);
