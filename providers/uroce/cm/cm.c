@@ -28,7 +28,7 @@ struct cm *cm_init(void *memory, const struct cm_config *config)
 	memset(cm, 0, sizeof(*cm));
 	cm->config = *config;
 	cm->next_id = config->id_start & ID_NUMBER_MASK;
-	cm->req_limit.limit = config->req_limit > 0 ? config->req_limit : CM_REQ_LIMIT;
+	cm_req_limit_init(&cm->req_limit, config->req_limit > 0 ? config->req_limit : CM_REQ_LIMIT);
 	return cm;
 }
 
@@ -38,10 +38,7 @@ struct cm_conn *cm_conn_init(struct cm *cm, void *memory, void *user)
 
 	memset(conn, 0, sizeof(*conn));
 	conn->user = user;
-	conn->next = cm->conns;
-	if (conn->next)
-		conn->next->prev = conn;
-	cm->conns = conn;
+	LIST_INSERT_HEAD(&cm->conns, conn, link);
 	return conn;
 }
 
@@ -153,12 +150,7 @@ void cm_release(struct cm *cm, struct cm_conn *conn)
 {
 	assert(conn->destroyed && conn->state == CM_IDLE);
 	assert(conn->req_limit.state == REQ_LIMIT_NONE);
-	if (conn->prev)
-		conn->prev->next = conn->next;
-	else
-		cm->conns = conn->next;
-	if (conn->next)
-		conn->next->prev = conn->prev;
+	LIST_REMOVE(conn, link);
 	cm->config.ops->released(cm->config.owner, conn, conn->user);
 }
 
@@ -225,7 +217,9 @@ void cm_conn_info(const struct cm_conn *conn, struct cm_conn_info *info)
 void cm_each_conn(const struct cm *cm, void (*visit)(void *arg, const struct cm_conn *conn),
 		  void *arg)
 {
-	for (const struct cm_conn *conn = cm->conns; conn; conn = conn->next)
+	const struct cm_conn *conn;
+
+	LIST_FOREACH(conn, &cm->conns, link)
 		visit(arg, conn);
 }
 

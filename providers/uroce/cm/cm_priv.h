@@ -19,7 +19,7 @@
 
 struct cm_conn {
 	void *user;
-	struct cm_conn *next, *prev; /* list of all connections */
+	LIST_ENTRY(cm_conn) link; /* in the list of all connections */
 	struct table_node by_local_id;
 	struct table_node by_remote_id; /* (GUID, id) of the peer: finds repeated REQs */
 	struct table_node by_remote_qp; /* (GUID, QPN) of the peer: finds stale connections */
@@ -70,7 +70,7 @@ struct cm {
 	struct cm_config config;
 	uint32_t next_id; /* without the bits of the slot */
 	struct heap deadlines;
-	struct cm_conn *conns;
+	LIST_HEAD(, cm_conn) conns;
 	struct table by_local_id, by_remote_id, by_remote_qp, by_local_qp, by_sidr;
 	struct table listeners;
 	struct req_limit req_limit;

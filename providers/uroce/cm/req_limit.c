@@ -14,6 +14,13 @@ static uint32_t bucket_of_gid(const uint8_t *gid)
 	return (uint32_t)(mixed >> 32) % REQ_LIMIT_BUCKETS;
 }
 
+void cm_req_limit_init(struct req_limit *req_limit, uint32_t limit)
+{
+	req_limit->limit = limit;
+	for (uint32_t i = 0; i < REQ_LIMIT_BUCKETS; i++)
+		TAILQ_INIT(&req_limit->bucket[i].queued);
+}
+
 bool cm_req_limit_add(struct req_limit *req_limit, struct req_limit_node *node, const uint8_t *gid)
 {
 	struct peer_limit *bucket;
@@ -27,26 +34,8 @@ bool cm_req_limit_add(struct req_limit *req_limit, struct req_limit_node *node, 
 		return true;
 	}
 	node->state = REQ_LIMIT_QUEUED;
-	node->next = NULL;
-	node->prev = bucket->last;
-	if (bucket->last)
-		bucket->last->next = node;
-	else
-		bucket->first = node;
-	bucket->last = node;
+	TAILQ_INSERT_TAIL(&bucket->queued, node, link);
 	return false;
-}
-
-static void unlink_queued(struct peer_limit *bucket, struct req_limit_node *node)
-{
-	if (node->prev)
-		node->prev->next = node->next;
-	else
-		bucket->first = node->next;
-	if (node->next)
-		node->next->prev = node->prev;
-	else
-		bucket->last = node->prev;
 }
 
 void cm_req_limit_remove(struct req_limit *req_limit, struct req_limit_node *node)
@@ -57,7 +46,7 @@ void cm_req_limit_remove(struct req_limit *req_limit, struct req_limit_node *nod
 		assert(bucket->count > 0);
 		bucket->count--;
 	} else if (node->state == REQ_LIMIT_QUEUED) {
-		unlink_queued(bucket, node);
+		TAILQ_REMOVE(&bucket->queued, node, link);
 	}
 	node->state = REQ_LIMIT_NONE;
 }
@@ -65,11 +54,11 @@ void cm_req_limit_remove(struct req_limit *req_limit, struct req_limit_node *nod
 struct req_limit_node *cm_req_limit_next(struct req_limit *req_limit, uint32_t number)
 {
 	struct peer_limit *bucket = &req_limit->bucket[number];
-	struct req_limit_node *node = bucket->first;
+	struct req_limit_node *node = TAILQ_FIRST(&bucket->queued);
 
 	if (!node || bucket->count >= req_limit->limit)
 		return NULL;
-	unlink_queued(bucket, node);
+	TAILQ_REMOVE(&bucket->queued, node, link);
 	bucket->count++;
 	node->state = REQ_LIMIT_COUNTED;
 	return node;

@@ -9,18 +9,19 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* Number of hash buckets.  Peers in the same bucket share its limit. */
 #define REQ_LIMIT_BUCKETS 64
 
 struct req_limit_node {
-	struct req_limit_node *next, *prev; /* list of queued requests */
+	TAILQ_ENTRY(req_limit_node) link; /* in peer_limit.queued */
 	uint32_t bucket;
 	enum { REQ_LIMIT_NONE, REQ_LIMIT_QUEUED, REQ_LIMIT_COUNTED } state;
 };
 
 struct peer_limit {
-	struct req_limit_node *first, *last; /* queued requests */
+	TAILQ_HEAD(, req_limit_node) queued;
 	uint32_t count;
 };
 
@@ -29,6 +30,7 @@ struct req_limit {
 	uint32_t limit;
 };
 
+void cm_req_limit_init(struct req_limit *req_limit, uint32_t limit);
 /*
  * Adds a request to the peer with address gid (16 bytes).  Returns true if it may be sent now,
  * false if it is queued.

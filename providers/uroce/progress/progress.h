@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "progress/base/clock.h"
 #include "engine/engine.h"
@@ -88,7 +89,7 @@ struct progress_qp {
 	bool may_fill_ring;
 	bool in_budget_queue; /* waits for the in-flight budget (budget_queue.h); under cycle_lock
 			       */
-	struct progress_qp *next_in_budget_queue;
+	TAILQ_ENTRY(progress_qp) budget_entry;
 	struct progress_qp *next_scheduled;
 	struct progress_qp *next_in_cycle;
 };

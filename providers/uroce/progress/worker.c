@@ -127,6 +127,7 @@ static struct progress *allocate_worker(unsigned int number, const struct progre
 	pthread_mutex_init(&progress->cycle_lock, NULL);
 	pthread_mutex_init(&progress->route_lock, NULL);
 	deadline_init(&progress->deadlines);
+	TAILQ_INIT(&progress->budget_queue.qps);
 	atomic_init(&progress->gsi_wakeup.fd, -1);
 	atomic_init(&progress->gsi_wakeup.deadline, ENG_NEVER);
 	progress->receive_buffer = malloc(LINK_MAX_BYTES + 1);

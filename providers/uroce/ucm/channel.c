@@ -65,7 +65,7 @@ struct ucm_channel *ucm_channel_open(void (*before_insert)(int fd))
 		errno = ENOMEM;
 		return NULL;
 	}
-	channel->last_event = &channel->first_event;
+	TAILQ_INIT(&channel->events);
 	channel->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (channel->fd < 0) {
 		error = errno;
@@ -112,8 +112,8 @@ void ucm_channel_release(struct ucm_channel *channel)
 
 	if (--channel->users || channel->open)
 		return;
-	while ((event = channel->first_event)) {
-		channel->first_event = event->next;
+	while ((event = TAILQ_FIRST(&channel->events))) {
+		TAILQ_REMOVE(&channel->events, event, of_channel);
 		free(event);
 	}
 	close(channel->private_fd);
@@ -193,17 +193,10 @@ static void set_unread(const struct ucm_event *event, struct ucm_event *unread)
 void ucm_channel_queue_event(struct ucm_event *event)
 {
 	struct ucm_channel *channel = event->id->channel;
-	struct ucm_id *id = event->id;
 	const uint64_t one = 1;
 
-	event->next = NULL;
-	event->link = channel->last_event;
-	*event->link = event;
-	channel->last_event = &event->next;
-	event->next_of_id = NULL;
-	event->link_of_id = id->events ? id->last_event : &id->events;
-	*event->link_of_id = event;
-	id->last_event = &event->next_of_id;
+	TAILQ_INSERT_TAIL(&channel->events, event, of_channel);
+	TAILQ_INSERT_TAIL(&event->id->events, event, of_id);
 	set_unread(event, event);
 	/* The count cannot reach its maximum, so write() never blocks. */
 	if (write(channel->private_fd, &one, sizeof(one)) != sizeof(one))
@@ -227,23 +220,15 @@ void ucm_channel_remove_event(struct ucm_event *event)
 {
 	struct ucm_channel *channel = event->id->channel;
 
-	*event->link = event->next;
-	if (event->next)
-		event->next->link = event->link;
-	else
-		channel->last_event = event->link;
-	*event->link_of_id = event->next_of_id;
-	if (event->next_of_id)
-		event->next_of_id->link_of_id = event->link_of_id;
-	else
-		event->id->last_event = event->link_of_id;
+	TAILQ_REMOVE(&channel->events, event, of_channel);
+	TAILQ_REMOVE(&event->id->events, event, of_id);
 	set_unread(event, NULL);
 	decrement_count(channel);
 }
 
 struct ucm_event *ucm_channel_take_event(struct ucm_channel *channel)
 {
-	struct ucm_event *event = channel->first_event;
+	struct ucm_event *event = TAILQ_FIRST(&channel->events);
 
 	if (event)
 		ucm_channel_remove_event(event);

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rdma/rdma_user_cm.h>
 
@@ -18,13 +19,15 @@ struct ucm_id;
 struct ucm_group;
 
 struct ucm_event {
-	struct ucm_event *next, **link; /* in the list of the channel */
-	struct ucm_event *next_of_id, **link_of_id;
+	TAILQ_ENTRY(ucm_event) of_channel;
+	TAILQ_ENTRY(ucm_event) of_id;
 	struct ucm_id *id;	 /* id that counts the event; for CONNECT_REQUEST the listener */
 	struct ucm_id *request;	 /* CONNECT_REQUEST only: the new id */
 	struct ucm_group *group; /* multicast events only */
 	struct rdma_ucm_event_resp resp;
 };
+
+TAILQ_HEAD(ucm_events, ucm_event);
 
 struct ucm_channel {
 	int fd;		       /* the application's descriptor */
@@ -32,8 +35,8 @@ struct ucm_channel {
 	bool open;	       /* the channel is in the table */
 	unsigned int users;    /* number of threads in a command; the last frees a closed channel */
 	uint32_t queued_count; /* futex word: number of events queued so far */
-	struct ucm_event *first_event, **last_event;
-	struct ucm_id *ids;
+	struct ucm_events events;
+	LIST_HEAD(, ucm_id) ids;
 };
 
 /*

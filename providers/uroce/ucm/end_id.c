@@ -17,7 +17,7 @@ static void drop_events(struct ucm_id *id)
 		event->id->unread_requests--;
 		free(event);
 	}
-	while ((event = id->events)) {
+	while ((event = TAILQ_FIRST(&id->events))) {
 		ucm_channel_remove_event(event);
 		if (event->request)
 			ucm_id_destroy(event->request);
@@ -64,6 +64,6 @@ void ucm_ids_device_removed(void)
 
 void ucm_ids_destroy(struct ucm_channel *channel)
 {
-	while (channel->ids)
-		ucm_id_destroy(channel->ids);
+	while (!LIST_EMPTY(&channel->ids))
+		ucm_id_destroy(LIST_FIRST(&channel->ids));
 }

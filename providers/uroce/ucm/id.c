@@ -14,11 +14,7 @@ static uint64_t last_serial;
 static void link_id(struct ucm_id *id, struct ucm_channel *channel)
 {
 	id->channel = channel;
-	id->next = channel->ids;
-	id->link = &channel->ids;
-	if (id->next)
-		id->next->link = &id->next;
-	channel->ids = id;
+	LIST_INSERT_HEAD(&channel->ids, id, link);
 }
 
 struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t port_space, uint8_t qp_type)
@@ -34,6 +30,7 @@ struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t port_space, u
 	id->port_space = port_space;
 	id->qp_type = qp_type;
 	id->reports_events = true;
+	TAILQ_INIT(&id->events);
 	if (getrandom(&id->rq_psn, sizeof(id->rq_psn), GRND_NONBLOCK) < 0)
 		id->rq_psn = (uint32_t)progress_now();
 	id->rq_psn &= 0xffffff;
@@ -71,16 +68,9 @@ struct ucm_id *ucm_id_revalidate(uint32_t handle, uint64_t serial)
 	return id && id->serial == serial ? id : NULL;
 }
 
-static void unlink_id(struct ucm_id *id)
-{
-	*id->link = id->next;
-	if (id->next)
-		id->next->link = id->link;
-}
-
 void ucm_id_free(struct ucm_id *id)
 {
-	unlink_id(id);
+	LIST_REMOVE(id, link);
 	ucm_table_remove(&ids, id->handle);
 	free(id);
 }
@@ -91,18 +81,17 @@ void ucm_id_free(struct ucm_id *id)
  */
 static void move_id(struct ucm_id *id, struct ucm_channel *channel)
 {
-	struct ucm_event *first = NULL, **last = &first, *event;
+	struct ucm_events events = TAILQ_HEAD_INITIALIZER(events);
+	struct ucm_event *event;
 
-	while ((event = id->events)) {
+	while ((event = TAILQ_FIRST(&id->events))) {
 		ucm_channel_remove_event(event);
-		event->next = NULL;
-		*last = event;
-		last = &event->next;
+		TAILQ_INSERT_TAIL(&events, event, of_id);
 	}
-	unlink_id(id);
+	LIST_REMOVE(id, link);
 	link_id(id, channel);
-	while ((event = first)) {
-		first = event->next;
+	while ((event = TAILQ_FIRST(&events))) {
+		TAILQ_REMOVE(&events, event, of_id);
 		ucm_channel_queue_event(event);
 		if (event->request)
 			move_id(event->request, channel);

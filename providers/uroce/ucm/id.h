@@ -37,9 +37,9 @@ struct ucm_id {
 	uint64_t serial; /* unique in the process, unlike handles, which are reused */
 	uint64_t uid;	 /* librdmacm's name of the id, returned in events */
 	struct ucm_channel *channel;
-	struct ucm_id *next, **link;		/* in the list of the channel */
-	struct ucm_event *events, **last_event; /* queued events that the id counts */
-	struct ucm_event *unread_event;		/* its own CONNECT_REQUEST, until it is read */
+	LIST_ENTRY(ucm_id) link;	/* in the list of the channel */
+	struct ucm_events events;	/* queued events that the id counts */
+	struct ucm_event *unread_event; /* its own CONNECT_REQUEST, until it is read */
 	enum ucm_state state;
 	uint16_t port_space;
 	uint8_t qp_type; /* enum ibv_qp_type */
@@ -72,7 +72,7 @@ struct ucm_id {
 	uint8_t responder_resources;
 	bool flow_control, peer_flow_control; /* bits of our and the peer's REQ or REP (rule C19) */
 
-	struct ucm_group *groups;
+	LIST_HEAD(, ucm_group) groups;
 };
 
 /* Creates an id on channel, with the lowest free handle.  Returns NULL with errno. */
@@ -118,7 +118,7 @@ static inline bool ucm_id_is_datagram(const struct ucm_id *id)
  * (ibv_attach_mcast(), which librdmacm calls).
  */
 struct ucm_group {
-	struct ucm_group *next, **link; /* in the list of the id */
+	LIST_ENTRY(ucm_group) link; /* in the list of the id */
 	struct ucm_id *id;
 	uint32_t handle;
 	uint64_t uid;

@@ -21,17 +21,15 @@ static void leave_group(struct ucm_group *group)
 		ucm_channel_remove_event(event);
 		free(event);
 	}
-	*group->link = group->next;
-	if (group->next)
-		group->next->link = group->link;
+	LIST_REMOVE(group, link);
 	ucm_table_remove(&groups, group->handle);
 	free(group);
 }
 
 void ucm_groups_leave(struct ucm_id *id)
 {
-	while (id->groups)
-		leave_group(id->groups);
+	while (!LIST_EMPTY(&id->groups))
+		leave_group(LIST_FIRST(&id->groups));
 }
 
 void ucm_groups_forked(void)
@@ -83,11 +81,7 @@ static int join_group(struct ucm_call *call, uint32_t handle, uint64_t uid, uint
 	}
 	group->id = id;
 	group->uid = uid;
-	group->next = id->groups;
-	group->link = &id->groups;
-	if (group->next)
-		group->next->link = &group->next;
-	id->groups = group;
+	LIST_INSERT_HEAD(&id->groups, group, link);
 	resp.id = group->handle;
 	error = ucm_respond(response, &resp, sizeof(resp));
 	if (error) {

@@ -8,7 +8,7 @@
 
 /* One lock for the process, because imported contexts share objects.  Innermost lock. */
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct uroce_ctx_obj *object_lists[UROCE_CTX_OBJ_KINDS];
+static LIST_HEAD(, uroce_ctx_obj) object_lists[UROCE_CTX_OBJ_KINDS];
 
 bool uroce_contexts_share_file(struct ibv_context *one, struct ibv_context *other)
 {
@@ -52,27 +52,22 @@ void uroce_ctx_obj_add(struct uroce_ctx_obj *ctx_obj, enum uroce_ctx_obj_kind ki
 	ctx_obj->context = context;
 	ctx_obj->stop = stop;
 	pthread_mutex_lock(&lists_lock);
-	ctx_obj->next = object_lists[kind];
-	ctx_obj->link = &object_lists[kind];
-	if (ctx_obj->next)
-		ctx_obj->next->link = &ctx_obj->next;
-	object_lists[kind] = ctx_obj;
+	LIST_INSERT_HEAD(&object_lists[kind], ctx_obj, link);
+	ctx_obj->listed = true;
 	pthread_mutex_unlock(&lists_lock);
 }
 
 /* Caller holds lists_lock. */
 static void unlink_ctx_obj(struct uroce_ctx_obj *ctx_obj)
 {
-	*ctx_obj->link = ctx_obj->next;
-	if (ctx_obj->next)
-		ctx_obj->next->link = ctx_obj->link;
-	ctx_obj->link = NULL;
+	LIST_REMOVE(ctx_obj, link);
+	ctx_obj->listed = false;
 }
 
 void uroce_ctx_obj_del(struct uroce_ctx_obj *ctx_obj)
 {
 	pthread_mutex_lock(&lists_lock);
-	if (ctx_obj->link)
+	if (ctx_obj->listed)
 		unlink_ctx_obj(ctx_obj);
 	pthread_mutex_unlock(&lists_lock);
 }
@@ -83,10 +78,10 @@ static struct uroce_ctx_obj *take_object(enum uroce_ctx_obj_kind kind,
 	struct uroce_ctx_obj *ctx_obj;
 
 	pthread_mutex_lock(&lists_lock);
-	ctx_obj = object_lists[kind];
-	while (ctx_obj &&
-	       !uroce_contexts_share_file(&ctx_obj->context->base.context, &context->base.context))
-		ctx_obj = ctx_obj->next;
+	LIST_FOREACH(ctx_obj, &object_lists[kind], link)
+		if (uroce_contexts_share_file(&ctx_obj->context->base.context,
+					      &context->base.context))
+			break;
 	if (ctx_obj)
 		unlink_ctx_obj(ctx_obj);
 	pthread_mutex_unlock(&lists_lock);
@@ -118,8 +113,8 @@ static void finish_fork_in_child(void)
 {
 	/* The objects belong to the parent, which stops them. */
 	for (int i = 0; i < UROCE_CTX_OBJ_KINDS; i++)
-		while (object_lists[i])
-			unlink_ctx_obj(object_lists[i]);
+		while (!LIST_EMPTY(&object_lists[i]))
+			unlink_ctx_obj(LIST_FIRST(&object_lists[i]));
 	pthread_mutex_unlock(&lists_lock);
 }
 

@@ -14,6 +14,7 @@
 #define UROCE_VERBS_CONTEXT_OBJECTS_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 struct ibv_context;
 struct uroce_context;
@@ -30,7 +31,8 @@ enum uroce_ctx_obj_kind {
 
 /* Embedded in each object that is stopped with its context. */
 struct uroce_ctx_obj {
-	struct uroce_ctx_obj *next, **link; /* link is NULL if the object is in no list */
+	LIST_ENTRY(uroce_ctx_obj) link;
+	bool listed; /* false: in no list */
 	struct uroce_context *context;
 	/*
 	 * Stops the object and sets its generation to UROCE_GEN_STOPPED.  Called without locks,

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include <infiniband/verbs.h>
@@ -113,13 +114,13 @@ struct uroce_comp_channel {
 	int write_fd;
 	pthread_mutex_t lock; /* serialises writing and purging events */
 	/* CQs with events that do not fit in the pipe; under lock, but the flag is atomic. */
-	struct uroce_pending_events *first_pending, **last_pending;
+	TAILQ_HEAD(, uroce_pending_events) pending;
 	atomic_bool has_pending;
 };
 
 /* Events of a CQ that could not be written; under the lock of its channel, zeroed by its owner. */
 struct uroce_pending_events {
-	struct uroce_pending_events *next;
+	TAILQ_ENTRY(uroce_pending_events) link;
 	unsigned int count; /* not 0: the CQ is in the channel's list */
 };
 

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "broker/message.h"
 #include "link/link.h"
@@ -48,7 +49,7 @@ struct link_broker {
 	bool uses_gsi;
 	int messages_fd; /* argument of link_gsi_begin(), owned by its caller; or -1 */
 	uint32_t last_port_id;
-	struct link_port *ports; /* list of bound ports */
+	LIST_HEAD(, link_port) ports; /* bound ports */
 	/* Earliest time of the next search that a probe causes, in ms; receiving thread only. */
 	int64_t next_search_ms;
 	/* Called once a millisecond while link_maintain_broker() waits; otherwise NULL. */
@@ -86,7 +87,7 @@ int link_broker_connect(struct link *link, unsigned int slot, enum uroce_broker_
 
 /* A bound port of librdmacm */
 struct link_port {
-	struct link_port *next, **from; /* from: the pointer to this port */
+	LIST_ENTRY(link_port) entry;
 	struct link *link;
 	struct uroce_broker_port port; /* as requested, with the assigned number */
 	bool chosen;		       /* the broker has chosen the port number */

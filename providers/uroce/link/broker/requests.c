@@ -182,11 +182,7 @@ int link_port_bind(struct link *link, struct link_port_name *name, struct link_p
 	if (!error) {
 		port->port.port = message.ports.port[0].port;
 		name->port = port->port.port;
-		port->next = link->broker.ports;
-		port->from = &link->broker.ports;
-		if (port->next)
-			port->next->from = &port->next;
-		link->broker.ports = port;
+		LIST_INSERT_HEAD(&link->broker.ports, port, entry);
 		*result = port;
 	}
 	link_mutex_unlock(link, &link->open_lock);
@@ -220,9 +216,7 @@ void link_port_end(struct link_port *port)
 	union broker_message message;
 
 	link_mutex_lock(link, &link->open_lock);
-	*port->from = port->next;
-	if (port->next)
-		port->next->from = port->from;
+	LIST_REMOVE(port, entry);
 	init_port_message(&message, UROCE_BROKER_PORT_END, port);
 	link_broker_send(&link->broker, &message);
 	link_mutex_unlock(link, &link->open_lock);

@@ -24,14 +24,15 @@ static int claim_addresses(struct link *link, int fd)
 
 static int claim_ports(struct link *link, int fd)
 {
-	const struct link_port *port = link->broker.ports;
+	const struct link_port *port = LIST_FIRST(&link->broker.ports);
 	union broker_message message;
 	struct link_fds fds;
 	int error = 0;
 
 	while (port && !error) {
 		broker_message_init(&message, UROCE_BROKER_PORT, 0);
-		for (; port && message.ports.ports < UROCE_BROKER_PORTS; port = port->next) {
+		for (; port && message.ports.ports < UROCE_BROKER_PORTS;
+		     port = LIST_NEXT(port, entry)) {
 			struct uroce_broker_port *entry =
 				&message.ports.port[message.ports.ports++];
 

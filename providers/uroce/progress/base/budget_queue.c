@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "budget_queue.h"
 
-#include <stddef.h>
-
 static void publish_waiting(struct budget_queue *queue)
 {
-	atomic_store_explicit(&queue->waiting, queue->first != NULL, memory_order_relaxed);
+	atomic_store_explicit(&queue->waiting, !TAILQ_EMPTY(&queue->qps), memory_order_relaxed);
 }
 
 void budget_queue_push(struct budget_queue *queue, struct progress_qp *qp)
@@ -13,50 +11,31 @@ void budget_queue_push(struct budget_queue *queue, struct progress_qp *qp)
 	if (qp->in_budget_queue)
 		return;
 	qp->in_budget_queue = true;
-	qp->next_in_budget_queue = NULL;
-	if (queue->first)
-		queue->last->next_in_budget_queue = qp;
-	else
-		queue->first = qp;
-	queue->last = qp;
+	TAILQ_INSERT_TAIL(&queue->qps, qp, budget_entry);
 	publish_waiting(queue);
 }
 
 void budget_queue_push_front(struct budget_queue *queue, struct progress_qp *qp)
 {
 	qp->in_budget_queue = true;
-	qp->next_in_budget_queue = queue->first;
-	if (!queue->first)
-		queue->last = qp;
-	queue->first = qp;
+	TAILQ_INSERT_HEAD(&queue->qps, qp, budget_entry);
 	publish_waiting(queue);
 }
 
 struct progress_qp *budget_queue_pop(struct budget_queue *queue)
 {
-	struct progress_qp *qp = queue->first;
+	struct progress_qp *qp = TAILQ_FIRST(&queue->qps);
 
-	if (!qp)
-		return NULL;
-	qp->in_budget_queue = false;
-	queue->first = qp->next_in_budget_queue;
-	publish_waiting(queue);
+	if (qp)
+		budget_queue_remove(queue, qp);
 	return qp;
 }
 
 void budget_queue_remove(struct budget_queue *queue, struct progress_qp *qp)
 {
-	struct progress_qp **from = &queue->first, *before = NULL;
-
 	if (!qp->in_budget_queue)
 		return;
-	while (*from != qp) {
-		before = *from;
-		from = &before->next_in_budget_queue;
-	}
-	*from = qp->next_in_budget_queue;
-	if (queue->last == qp)
-		queue->last = before;
+	TAILQ_REMOVE(&queue->qps, qp, budget_entry);
 	qp->in_budget_queue = false;
 	publish_waiting(queue);
 }

@@ -13,7 +13,7 @@
 
 /* Changed under cycle_lock. */
 struct budget_queue {
-	struct progress_qp *first, *last;
+	TAILQ_HEAD(, progress_qp) qps;
 	atomic_bool waiting; /* true if not empty; read without the lock */
 };
 

@@ -45,7 +45,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context)
 		return NULL;
 	}
 	channel->base.context = context;
-	channel->last_pending = &channel->first_pending;
+	TAILQ_INIT(&channel->pending);
 	pthread_mutex_init(&channel->lock, NULL);
 	uroce_context_hold(context);
 	return &channel->base;
@@ -100,24 +100,14 @@ static bool write_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 
 static void add_pending(struct uroce_comp_channel *channel, struct uroce_pending_events *pending)
 {
-	if (pending->count++)
-		return;
-	pending->next = NULL;
-	*channel->last_pending = pending;
-	channel->last_pending = &pending->next;
+	if (!pending->count++)
+		TAILQ_INSERT_TAIL(&channel->pending, pending, link);
 }
 
 static void remove_pending(struct uroce_comp_channel *channel, struct uroce_pending_events *pending)
 {
-	struct uroce_pending_events **from = &channel->first_pending;
-
-	if (!pending->count)
-		return;
-	while (*from != pending)
-		from = &(*from)->next;
-	*from = pending->next;
-	if (channel->last_pending == &pending->next)
-		channel->last_pending = from;
+	if (pending->count)
+		TAILQ_REMOVE(&channel->pending, pending, link);
 	pending->count = 0;
 }
 
@@ -126,7 +116,7 @@ static void write_pending(struct uroce_comp_channel *channel)
 {
 	struct uroce_pending_events *first;
 
-	while ((first = channel->first_pending)) {
+	while ((first = TAILQ_FIRST(&channel->pending))) {
 		if (!write_event(channel, cq_of_pending(first)))
 			return;
 		if (first->count > 1)
@@ -141,7 +131,7 @@ static void send_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
 	/* Pending events go first; otherwise later ones would starve them. */
-	if (channel->first_pending || !write_event(channel, cq)) {
+	if (!TAILQ_EMPTY(&channel->pending) || !write_event(channel, cq)) {
 		add_pending(channel, &cq->pending_events);
 		/*
 		 * Set the flag for readers, then try again.  If the pipe is still full, an unread

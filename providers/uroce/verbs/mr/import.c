@@ -12,10 +12,10 @@
 static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Hash table, by handle, of the objects that have not been destroyed. */
 #define BUCKETS 4096
-static struct uroce_importable *objects[BUCKETS];
+static LIST_HEAD(importables, uroce_importable) objects[BUCKETS];
 static uint32_t last_handle;
 
-static struct uroce_importable **bucket_of(uint32_t handle)
+static struct importables *bucket_of(uint32_t handle)
 {
 	return &objects[handle % BUCKETS];
 }
@@ -23,20 +23,13 @@ static struct uroce_importable **bucket_of(uint32_t handle)
 void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 		      const struct uroce_context *context)
 {
-	struct uroce_importable **bucket;
-
 	pthread_mutex_lock(&objects_lock);
 	object->kind = kind;
 	object->handle = ++last_handle;
 	object->file = context ? context->file : 0;
 	object->refs = 1;
 	object->destroyed = false;
-	bucket = bucket_of(object->handle);
-	object->next = *bucket;
-	object->link = bucket;
-	if (object->next)
-		object->next->link = &object->next;
-	*bucket = object;
+	LIST_INSERT_HEAD(bucket_of(object->handle), object, link);
 	pthread_mutex_unlock(&objects_lock);
 }
 
@@ -46,11 +39,10 @@ static struct uroce_importable *find_and_hold(enum import_kind kind,
 	struct uroce_importable *object;
 
 	pthread_mutex_lock(&objects_lock);
-	for (object = *bucket_of(handle); object; object = object->next) {
+	LIST_FOREACH(object, bucket_of(handle), link)
 		if (object->kind == kind && object->handle == handle &&
 		    object->file == context->file)
 			break;
-	}
 	if (object)
 		object->refs++;
 	pthread_mutex_unlock(&objects_lock);
@@ -76,15 +68,6 @@ void *uroce_import_create(enum import_kind kind, struct ibv_context *context, ui
 	return import;
 }
 
-/* Caller holds objects_lock. */
-static void unlink_object(struct uroce_importable *object)
-{
-	object->destroyed = true;
-	*object->link = object->next;
-	if (object->next)
-		object->next->link = object->link;
-}
-
 bool uroce_import_destroy(struct uroce_importable *object)
 {
 	bool first;
@@ -92,7 +75,8 @@ bool uroce_import_destroy(struct uroce_importable *object)
 	pthread_mutex_lock(&objects_lock);
 	first = !object->destroyed;
 	if (first)
-		unlink_object(object);
+		LIST_REMOVE(object, link);
+	object->destroyed = true;
 	pthread_mutex_unlock(&objects_lock);
 	return first;
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct ibv_context;
 struct uroce_context;
@@ -31,7 +32,7 @@ struct uroce_importable {
 	uint64_t file;	 /* file of the contexts that may import the object */
 	unsigned int refs;
 	bool destroyed;
-	struct uroce_importable *next, **link;
+	LIST_ENTRY(uroce_importable) link;
 };
 
 /* Makes object importable, with one reference.  context may be NULL (tests). */

@@ -101,10 +101,12 @@ static enum eng_rq_result get_recv_wqe(void *owner, uint32_t srqn, struct eng_re
 
 static void raise_async_event(struct uroce_qp *qp, enum ibv_event_type type)
 {
+	struct xrc_qp_handle *handle;
+
 	if (qp->type != ENG_XRC_RECV)
 		uroce_async_event(qp->context, type, &qp->base.qp);
 	/* Only an XRC target has handles. */
-	for (struct xrc_qp_handle *handle = qp->handles; handle; handle = handle->next)
+	LIST_FOREACH(handle, &qp->handles, link)
 		uroce_async_event(to_uroce_context(handle->base.qp.context), type,
 				  &handle->base.qp);
 }

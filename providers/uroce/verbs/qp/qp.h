@@ -39,7 +39,7 @@ struct uroce_qp {
 	atomic_uint async_events_reported; /* asynchronous events read by the application */
 	/* XRC target: see xrc.h. */
 	struct xrc_domain *xrc_domain;
-	struct xrc_qp_handle *handles;
+	LIST_HEAD(, xrc_qp_handle) handles;
 	struct uroce_qp *next_target; /* in the hash bucket of xrc_qp.c */
 	/* UD: SQ index from which on, up to sq.head, WQEs hold their address handles (ud.h). */
 	uint32_t ah_held_tail;

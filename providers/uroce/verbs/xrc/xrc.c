@@ -15,7 +15,7 @@ enum {
 };
 
 static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xrc_domain *domains;
+static LIST_HEAD(, xrc_domain) domains;
 
 /*
  * The XRC SRQs of the process by number, which is the index in srqs plus 1.  Numbers are assigned
@@ -61,12 +61,12 @@ void xrc_domains_unlock(void)
 /* Called with domains_lock held. */
 static struct xrc_domain *find_domain(struct uroce_device *device, const struct stat *file)
 {
-	struct xrc_domain *domain = domains;
+	struct xrc_domain *domain;
 
-	while (domain &&
-	       !(domain->shared && domain->device == device &&
-		 domain->file.st_dev == file->st_dev && domain->file.st_ino == file->st_ino))
-		domain = domain->next;
+	LIST_FOREACH(domain, &domains, link)
+		if (domain->shared && domain->device == device &&
+		    domain->file.st_dev == file->st_dev && domain->file.st_ino == file->st_ino)
+			break;
 	return domain;
 }
 
@@ -81,11 +81,7 @@ static struct xrc_domain *new_domain(struct uroce_device *device, const struct s
 	domain->shared = file;
 	if (file)
 		domain->file = *file;
-	domain->next = domains;
-	domain->link = &domains;
-	if (domain->next)
-		domain->next->link = &domain->next;
-	domains = domain;
+	LIST_INSERT_HEAD(&domains, domain, link);
 	return domain;
 }
 
@@ -117,9 +113,7 @@ static void put_domain(struct xrc_domain *domain)
 {
 	if (--domain->users)
 		return;
-	*domain->link = domain->next;
-	if (domain->next)
-		domain->next->link = domain->link;
+	LIST_REMOVE(domain, link);
 	free(domain);
 }
 

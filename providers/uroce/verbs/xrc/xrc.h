@@ -27,7 +27,7 @@ struct xrc_domain {
 	bool shared;		     /* opened with a file; constant */
 	struct stat file;	     /* constant */
 	/* Under the domains' lock. */
-	struct xrc_domain *next, **link;
+	LIST_ENTRY(xrc_domain) link;
 	unsigned int users; /* number of ibv_xrcd */
 };
 
@@ -46,9 +46,9 @@ struct xrc_qp_handle {
 	struct verbs_qp base;
 	struct uroce_qp *qp;
 	struct uroce_xrcd *xrcd;
-	struct xrc_qp_handle *next, **link; /* in the QP's list; under progress.lock of the QP */
-	atomic_uint async_events_reported;  /* asynchronous events read by the application */
-	unsigned int generation;	    /* fork.h; the QP has its own */
+	LIST_ENTRY(xrc_qp_handle) link;	   /* in the QP's list; under progress.lock of the QP */
+	atomic_uint async_events_reported; /* asynchronous events read by the application */
+	unsigned int generation;	   /* fork.h; the QP has its own */
 	struct uroce_ctx_obj ctx_obj;
 };
 

@@ -43,10 +43,11 @@ static void move_to_context(struct uroce_qp *qp, struct uroce_context *context)
  */
 static bool move_to_other_handle(struct uroce_qp *qp, const struct xrc_qp_handle *leaving)
 {
-	struct xrc_qp_handle *other = qp->handles;
+	struct xrc_qp_handle *other;
 
-	while (other && (other == leaving || uroce_is_stale(other->generation)))
-		other = other->next;
+	LIST_FOREACH(other, &qp->handles, link)
+		if (other != leaving && !uroce_is_stale(other->generation))
+			break;
 	if (other)
 		move_to_context(qp, other->ctx_obj.context);
 	return other;
@@ -88,11 +89,7 @@ static struct xrc_qp_handle *create_handle(struct uroce_qp *qp, struct ibv_conte
 	pthread_cond_init(&public->cond, NULL);
 	pthread_mutex_lock(&qp->progress.lock);
 	public->state = (enum ibv_qp_state)eng_qp_state(qp->progress.engine);
-	handle->next = qp->handles;
-	handle->link = &qp->handles;
-	if (handle->next)
-		handle->next->link = &handle->next;
-	qp->handles = handle;
+	LIST_INSERT_HEAD(&qp->handles, handle, link);
 	pthread_mutex_unlock(&qp->progress.lock);
 	atomic_fetch_add(&xrcd->users, 1);
 	uroce_context_hold(context);
@@ -165,12 +162,10 @@ static bool unlink_handle(struct xrc_qp_handle *handle)
 
 	if (!stale)
 		pthread_mutex_lock(&qp->progress.lock);
-	*handle->link = handle->next;
-	if (handle->next)
-		handle->next->link = handle->link;
+	LIST_REMOVE(handle, link);
 	if (!stale)
 		pthread_mutex_unlock(&qp->progress.lock);
-	if (qp->handles)
+	if (!LIST_EMPTY(&qp->handles))
 		return false;
 	while (*target != qp)
 		target = &(*target)->next_target;
@@ -188,7 +183,7 @@ int uroce_xrc_qp_handle_close(struct xrc_qp_handle *handle)
 	xrc_domains_lock();
 	/* The QP must not remain in a context that may be closed: move it, or stop it. */
 	if (!uroce_is_stale(qp->generation) && !move_to_other_handle(qp, handle) &&
-	    (qp->handles != handle || handle->next))
+	    (LIST_FIRST(&qp->handles) != handle || LIST_NEXT(handle, link)))
 		uroce_qp_stop(qp);
 	last = unlink_handle(handle);
 	xrc_domains_unlock();
