@@ -59,7 +59,7 @@ LAYERS = {
                   "broker util",
                   groups=(
         group("contract and terms", "link.h link_priv shm.h ring sockaddr client_conns.h "
-              "client.h port.h netdev thread memfd scm_rights fd.h"),
+              "client.h port.h netdev thread memfd scm_rights fd.h clock.h"),
         group("descriptors, the host", "fd.c segment userns slot_set netdev_watch neighbour "
               "port_owner path_mtu"),
         group("one exchange with the broker", "start exchange"),

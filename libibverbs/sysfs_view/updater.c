@@ -11,10 +11,10 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "counters.h"
+#include "link/clock.h"
 #include "link/netlink/netdev.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -93,10 +93,7 @@ static void update_counters_if_due(struct updater *updater)
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 static int updater_main(void *arg)

@@ -99,9 +99,9 @@ void address_update_all_programs(struct brokerd *brokerd)
 void address_close_sockets(struct address *address)
 {
 	for (struct member *member = address->members; member; member = member->next)
-		brokerd_close(&member->fd);
-	brokerd_close(&address->sink_fd);
-	brokerd_close(&address->gsi_fd);
+		link_close_fd(&member->fd);
+	link_close_fd(&address->sink_fd);
+	link_close_fd(&address->gsi_fd);
 }
 
 void address_free(struct address *address)

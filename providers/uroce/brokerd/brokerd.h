@@ -16,6 +16,8 @@
 #include "broker/ports.h"
 #include "broker/slots.h"
 #include "broker/target.h"
+#include "link/clock.h"
+#include "link/fd.h"
 #include "link/scm_rights.h"
 
 /* ---- clients (client.c, connection.c) ---- */
@@ -147,7 +149,10 @@ enum {
 	NS_PER_MS = 1000000,
 	UDP_PORT = 4791, /* destination port of RoCEv2 */
 };
-uint64_t brokerd_now(void);
+static inline uint64_t brokerd_now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
 
 /* Kind of an epoll event, in the lower 3 bits of the pointer to its object. */
 enum event_source {
@@ -164,8 +169,6 @@ int brokerd_watch(const struct brokerd *brokerd, int fd, enum event_source sourc
  * limit of its own process.
  */
 int brokerd_reply_error(int error);
-/* Closes *fd unless it is negative, and sets it to -1. */
-void brokerd_close(int *fd);
 
 /* client.c */
 void client_set_state(struct client *client, enum client_state state);

@@ -226,7 +226,7 @@ static void close_in_background(int *fd)
 	pthread_mutex_lock(&closer.lock);
 	if (closer.count >= QUEUE_MAX) {
 		pthread_mutex_unlock(&closer.lock);
-		brokerd_close(fd);
+		link_close_fd(fd);
 		return;
 	}
 	closer.queue[closer.count++] = *fd;
@@ -252,7 +252,7 @@ static bool are_rights_refused(int fd)
 void closer_close(int *fd)
 {
 	if (are_rights_refused(*fd))
-		brokerd_close(fd);
+		link_close_fd(fd);
 	else
 		close_in_background(fd);
 }

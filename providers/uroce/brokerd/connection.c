@@ -62,9 +62,9 @@ static void add_client(struct brokerd *brokerd, int fd)
  */
 static void reject_connection(struct brokerd *brokerd)
 {
-	brokerd_close(&brokerd->spare_fd);
+	link_close_fd(&brokerd->spare_fd);
 	brokerd->spare_fd = accept4(brokerd->listener, NULL, NULL, SOCK_CLOEXEC);
-	brokerd_close(&brokerd->spare_fd);
+	link_close_fd(&brokerd->spare_fd);
 	brokerd->spare_fd = eventfd(0, EFD_CLOEXEC);
 }
 
@@ -94,8 +94,8 @@ static void end_connection(struct brokerd *brokerd, struct client *client)
 	if (client->state == CLIENT_GONE)
 		return;
 	client_set_state(client, CLIENT_GONE);
-	brokerd_close(&client->control_fd);
-	brokerd_close(&client->delivery_fd);
+	link_close_fd(&client->control_fd);
+	link_close_fd(&client->delivery_fd);
 	if (!was_worker)
 		return;
 	ports_remove_client(&brokerd->ports, client->number);
@@ -129,7 +129,7 @@ void connection_free_ended(struct brokerd *brokerd, uint64_t now)
 			continue;
 		}
 		*from = client->next;
-		brokerd_close(&client->last_messages_fd);
+		link_close_fd(&client->last_messages_fd);
 		free(client);
 	}
 }

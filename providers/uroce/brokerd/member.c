@@ -75,7 +75,7 @@ static int make_group(struct brokerd *brokerd, struct address *address, bool is_
 		probe_start(address, brokerd_now());
 	}
 	if (error && cannot_steer(-error)) {
-		brokerd_close(&address->sink_fd);
+		link_close_fd(&address->sink_fd);
 		address->state = ADDRESS_UNSTEERED;
 		return 0;
 	}

@@ -33,11 +33,6 @@ static socklen_t make_sockaddr(const struct uroce_broker_endpoint *endpoint, uin
 	return link_endpoint_to_sockaddr(&converted, port, name);
 }
 
-static int set_option(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
-}
-
 int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, bool shared)
 {
 	union link_sockaddr name;
@@ -46,16 +41,16 @@ int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, boo
 	int error = fd < 0 ? -errno : 0;
 
 	if (!error && name.any.sa_family == AF_INET6)
-		error = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		error = link_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!error && shared)
-		error = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		error = link_set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	/* IP_FREEBIND also binds an address that the host does not have at present. */
 	if (!error && shared)
-		error = set_option(fd, IPPROTO_IP, IP_FREEBIND, 1);
+		error = link_set_option(fd, IPPROTO_IP, IP_FREEBIND, 1);
 	if (!error && bind(fd, &name.any, bytes))
 		error = -errno;
 	if (error)
-		brokerd_close(&fd);
+		link_close_fd(&fd);
 	return error ? error : fd;
 }
 
@@ -66,12 +61,12 @@ int socket_make_member(const struct uroce_broker_endpoint *endpoint, bool merges
 	if (fd < 0)
 		return fd;
 	/* Errors are ignored: a smaller buffer, or no GRO on an old kernel, only costs speed. */
-	set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
+	link_set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
 	if (merges)
-		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
+		link_set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
 	/* Other RoCE stacks send IPv6 without UDP checksums; the ICRC covers the packet. */
 	if (!gid_is_ipv4(endpoint->gid))
-		set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+		link_set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	return fd;
 }
 
@@ -89,13 +84,13 @@ int socket_set_packet_options(int fd, bool ipv4, uint8_t traffic_class)
 	int error;
 
 	if (ipv4) {
-		error = set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-		error = error ? error : set_option(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
-		return error ? error : set_option(fd, IPPROTO_IP, IP_TOS, traffic_class);
+		error = link_set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+		error = error ? error : link_set_option(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
+		return error ? error : link_set_option(fd, IPPROTO_IP, IP_TOS, traffic_class);
 	}
-	error = set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-	error = error ? error : set_option(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT);
-	return error ? error : set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
+	error = link_set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+	error = error ? error : link_set_option(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT);
+	return error ? error : link_set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
 }
 
 uint16_t socket_port(int fd)

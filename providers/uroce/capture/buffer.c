@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/mman.h>
-#include <time.h>
+
+#include "link/clock.h"
 
 enum {
 	ALIGNMENT = 8,
@@ -71,14 +72,6 @@ static void add_padding(struct capture_buffer *buffer, uint64_t head, uint64_t p
 	atomic_store_explicit(&record->state, CAPTURE_RECORD_DISCARDED, memory_order_relaxed);
 }
 
-static uint64_t realtime_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Returns NULL if there is no room.  Caller holds the lock. */
 static struct capture_record *try_reserve(struct capture_buffer *buffer, uint64_t bytes)
 {
@@ -103,7 +96,7 @@ static struct capture_record *try_reserve(struct capture_buffer *buffer, uint64_
 static uint64_t next_timestamp(struct capture_buffer *buffer, uint64_t earlier)
 {
 	if (!earlier)
-		buffer->latest = realtime_ns();
+		buffer->latest = clock_ns(CLOCK_REALTIME);
 	else if (buffer->latest < earlier)
 		buffer->latest = earlier;
 	return buffer->latest;

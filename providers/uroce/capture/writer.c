@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "link/clock.h"
 #include "link/thread.h"
 #include "pcapng.h"
 
@@ -33,14 +34,6 @@ void capture_writer_fork_prepare(void)
 void capture_writer_fork_done(void)
 {
 	pthread_mutex_unlock(&file_lock);
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static int flush_blocks(struct capture_writer *writer)

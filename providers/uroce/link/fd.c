@@ -3,9 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "link_priv.h"
 
 /*
@@ -63,8 +63,5 @@ void link_set_error(char error[LINK_ERROR_TEXT], const char *format, ...)
 
 int64_t link_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
 }

@@ -25,7 +25,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "progress/base/clock.h"
 #include "engine/engine.h"
 #include "progress/rx/ip_id.h"
 #include "link/link.h"
@@ -93,6 +92,9 @@ struct progress_qp {
 	struct progress_qp *next_scheduled;
 	struct progress_qp *next_in_cycle;
 };
+
+/* Returns CLOCK_MONOTONIC in nanoseconds, the only clock of queue pairs. */
+uint64_t progress_now(void);
 
 /*
  * Gets a reference to the process's instance.  The first call claims a QPN slot, starts the
