@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "dropin.h"
-#include "neighbour.h"
 
 /* Bytes before the IPv4 header in the 40-byte GRH area. */
 #define GRH_PAD_BYTES 20
@@ -154,6 +153,7 @@ DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struc
 	const struct uroce_dropin_ops *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_resolve_eth_l2_from_gid) real;
 	struct ibv_gid_entry local;
+	uint16_t vlan;
 	int error;
 
 	if (!provider) {
@@ -161,10 +161,11 @@ DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struc
 		return real ? real(context, attr, mac, vid) : -ENOSYS;
 	}
 	error = provider->query_gid_entry(context, attr->port_num, attr->grh.sgid_index, &local);
-	error = error ? -error : neighbour_resolve(local.ndev_ifindex, &attr->grh.dgid, mac);
+	error = error ? -error
+		      : provider->resolve_mac(local.ndev_ifindex, attr->grh.dgid.raw, mac, &vlan);
 	if (error)
 		errno = -error;
 	else if (vid)
-		*vid = neighbour_vlan(local.ndev_ifindex);
+		*vid = vlan;
 	return error;
 }

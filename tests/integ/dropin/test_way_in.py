@@ -337,7 +337,8 @@ ip address add 192.0.2.1/24 dev urA
 ip address add 2001:db8::1/64 dev urA nodad
 ip route add default via 192.0.2.2
 await_carrier urA
-for address in 192.0.2.2 2001:db8::2 198.51.100.1 192.0.2.1 224.1.2.3; do
+for address in 192.0.2.2 2001:db8::2 198.51.100.1 192.0.2.1 224.1.2.3 ff0e::ffff:e001:203 \
+	ff02::1:ff00:2; do
 	{probe} uroce_urA $address
 done
 if ip link add link urA name urA.7 type vlan id 7 2>/dev/null; then
@@ -349,9 +350,10 @@ fi
 kill $peer
 """)
     peer, own = "02:00:00:00:00:0b", "02:00:00:00:00:0a"
-    expected = [f"{mac} vlan 0xffff" for mac in (peer, peer, peer, own, "01:00:5e:01:02:03")]
-    assert text.splitlines()[:5] == expected
-    assert text.splitlines()[5:] in ([], [f"{own} vlan 0x7"])
+    group = "01:00:5e:01:02:03"
+    macs = (peer, peer, peer, own, group, group, "33:33:ff:00:00:02")
+    assert text.splitlines()[:7] == [f"{mac} vlan 0xffff" for mac in macs]
+    assert text.splitlines()[7:] in ([], [f"{own} vlan 0x7"])
 
 
 def test_a_vlan_has_a_guid_of_its_own():

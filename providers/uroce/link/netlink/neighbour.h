@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define NEIGHBOUR_MAC_BYTES 6
+#define NEIGHBOUR_NO_VLAN 0xffff
+
 struct neighbour {
 	uint32_t interface;
 	uint8_t address[16]; /* as in a GID */
@@ -23,7 +26,10 @@ bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t int
 		    struct neighbour *next_hop);
 /* Returns true if the neighbour is resolved, or if that cannot be determined. */
 bool neighbour_is_resolved(const struct neighbour *neighbour);
-/* Makes the kernel resolve the next hop, unless it is known, by sending an empty datagram. */
+/*
+ * Makes the kernel resolve the next hop, unless it is known, by sending an empty datagram.  sgid
+ * may be NULL.
+ */
 void neighbour_probe(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface);
 /*
  * Waits until the next hop is resolved, as the driver of an adapter does before a queue pair may
@@ -34,5 +40,14 @@ void neighbour_probe(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t in
  * resolved.
  */
 bool neighbour_wait_resolved(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface);
+
+/*
+ * Stores the destination Ethernet address of packets that the interface sends to dgid, and the VLAN
+ * ID of the interface or NEIGHBOUR_NO_VLAN.  May trigger ARP or NDP and then blocks for up to 3 s.
+ * Returns 0 or a negative errno; -EHOSTUNREACH if there is no route or the neighbour does not
+ * answer.
+ */
+int neighbour_resolve_mac(uint32_t interface, const uint8_t dgid[16],
+			  uint8_t mac[NEIGHBOUR_MAC_BYTES], uint16_t *vlan);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "netdev.h"
+#include "util/gid.h"
 
 /* States of RFC 2863 as in <linux/if.h>, which cannot be included together with <net/if.h> */
 #define OPERSTATE_UNKNOWN 0
@@ -55,15 +56,13 @@ static enum address_class classify_address(struct rtnl_addr *addr, uint8_t gid[1
 		return CLASS_NONE;
 	bytes = nl_addr_get_binary_addr(local);
 	if (nl_addr_get_family(local) == AF_INET && nl_addr_get_len(local) == 4) {
-		memset(gid, 0, 10);
-		memset(gid + 10, 0xff, 2);
-		memcpy(gid + 12, bytes, 4);
+		gid_from_ipv4(gid, bytes);
 		return CLASS_IPV4;
 	}
 	if (nl_addr_get_family(local) != AF_INET6 || nl_addr_get_len(local) != 16)
 		return CLASS_NONE;
 	memcpy(gid, bytes, 16);
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? CLASS_LINK_LOCAL : CLASS_GLOBAL;
+	return gid_is_link_local(gid) ? CLASS_LINK_LOCAL : CLASS_GLOBAL;
 }
 
 struct found_address {

@@ -19,7 +19,7 @@
 #include <infiniband/verbs.h>
 
 /* Incremented whenever struct uroce_dropin_ops changes; copies of different versions do not mix. */
-#define UROCE_DROPIN_OPS_VERSION 5
+#define UROCE_DROPIN_OPS_VERSION 6
 
 /*
  * Implementation of the kernel's rdma_cm character device for librdmacm.  Functions return -1 with
@@ -70,6 +70,10 @@ struct uroce_dropin_ops {
 	int (*query_gid_entry)(struct ibv_context *context, uint32_t port, uint32_t index,
 			       struct ibv_gid_entry *entry);
 	int (*query_pkey)(struct ibv_context *context, uint32_t port, int index, __be16 *pkey);
+
+	/* As neighbour_resolve_mac(). */
+	int (*resolve_mac)(uint32_t interface, const uint8_t dgid[16],
+			   uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vlan);
 
 	struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *context);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);

@@ -9,6 +9,7 @@
 
 #include <infiniband/urocedv.h>
 
+#include "link/netlink/neighbour.h"
 #include "query.h"
 #include "verbs/abi/api_call.h"
 #include "context.h"
@@ -103,6 +104,7 @@ static const struct uroce_dropin_ops this_copy = {
 	.describe_device = uroce_describe_device,
 	.query_gid_entry = uroce_query_gid_entry,
 	.query_pkey = uroce_query_pkey,
+	.resolve_mac = neighbour_resolve_mac,
 	.create_comp_channel = create_comp_channel,
 	.destroy_comp_channel = destroy_comp_channel,
 	.qp_to_qp_ex = qp_to_qp_ex,
