@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "link/fd.h"
 
 #define CLASS "/sys/class"
 #define DEV "/dev"
@@ -53,20 +54,6 @@ static int map_own_ids(uid_t user, gid_t group, const char **step)
 	return write_map("/proc/self/uid_map", "%u %u 1\n", user);
 }
 
-/* Returns the overflow UID, which stands for every user that a user namespace does not map. */
-static uid_t overflow_uid(void)
-{
-	unsigned int user = 65534;
-	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
-
-	if (file) {
-		if (fscanf(file, "%u", &user) != 1)
-			user = 65534;
-		fclose(file);
-	}
-	return user;
-}
-
 /*
  * Returns true if the process has capabilities, as root in a container.  In a new user namespace
  * they would not apply to anything outside it.
@@ -93,7 +80,7 @@ static int unshare_namespaces(const char **step)
 		return fail_step(step, "a user namespace would take privileges away");
 	}
 	/* Other users' processes could not be distinguished from our own (link_check_userns()). */
-	if (user == overflow_uid()) {
+	if (user == link_overflow_uid()) {
 		errno = EPERM;
 		return fail_step(step, "in a user namespace this user stands for all others");
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Sockets, descriptors, messages for the user, time */
+/* Sockets, descriptors, messages for the user, users, time */
 #ifndef UROCE_LINK_FD_H
 #define UROCE_LINK_FD_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "link.h"
 
@@ -21,6 +22,8 @@ void link_close_fd(int *fd);
 /* Prints one line into error (which may be NULL), truncated if it does not fit. */
 __attribute__((format(printf, 2, 3))) void link_set_error(char error[LINK_ERROR_TEXT],
 							  const char *format, ...);
+/* Returns the overflow UID, which stands for every user that a user namespace does not map. */
+uid_t link_overflow_uid(void);
 /* Returns CLOCK_MONOTONIC in milliseconds. */
 int64_t link_now_ms(void);
 

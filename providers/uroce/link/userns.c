@@ -20,7 +20,7 @@ static bool all_uids_are_mapped(void)
 	return sum >= UINT32_MAX;
 }
 
-static uid_t overflow_uid(void)
+uid_t link_overflow_uid(void)
 {
 	unsigned int user = 65534;
 	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
@@ -35,7 +35,7 @@ static uid_t overflow_uid(void)
 
 bool link_uid_is_mapped(uid_t user)
 {
-	return user != overflow_uid() || all_uids_are_mapped();
+	return user != link_overflow_uid() || all_uids_are_mapped();
 }
 
 int link_check_userns(char error[LINK_ERROR_TEXT])
