@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "counters.h"
+#include "view.h"
 
 #include <stdbool.h>
 #include <stdio.h>

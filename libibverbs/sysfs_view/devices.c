@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "devices.h"
+#include "view.h"
 
 #include <dlfcn.h>
 #include <limits.h>

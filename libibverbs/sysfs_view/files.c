@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "files.h"
+#include "view.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,10 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "devices.h"
-#include "updater.h"
-#include "mounts.h"
-#include "supervisor.h"
+#include "view.h"
 
 #define PRELOAD_LIBRARY "liburoce-view.so"
 

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tree.h"
+#include "view.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "supervisor.h"
+#include "view.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -8,8 +8,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "updater.h"
 
 bool supervisor_needed(void)
 {

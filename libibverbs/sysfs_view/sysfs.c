@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "sysfs.h"
+#include "view.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -12,9 +12,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#include "counters.h"
-#include "files.h"
 
 #define PATH_BYTES 256
 

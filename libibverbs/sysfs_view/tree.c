@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "tree.h"
+#include "view.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,10 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "devices.h"
-#include "files.h"
-#include "sysfs.h"
 
 /* Staging directory: a device's directories are built here and then renamed to their place. */
 #define STAGING "new"
