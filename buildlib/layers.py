@@ -41,13 +41,13 @@ LAYERS = {
     )),
     "broker": layer("which worker has which slot, socket and port of the host", "util wire"),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
-        group("contract and terms", "engine.h types aeth psn time_util burst wqe nak_table "
+        group("contract and terms", "engine.h types aeth psn burst wqe "
               "ordered_copy rtt qp_priv.h qp_state pacing.h"),
         group("messages and accounts", "op sge pkt_hdr credit cwnd cc pacing resp_res ooo_rx"),
         group("packets into a burst", "tx_build"),
         group("send queue", "sq"),
         group("state of loss recovery", "loss_state"),
-        group("responder, actions of loss recovery", "responder response resp_check uc_ud local_op "
+        group("responder, actions of loss recovery", "responder response resp_check uc_ud "
               "ecn ack_req retransmit read_retry"),
         group("probes, invariants", "probe invariants"),
         group("events and timers of loss recovery", "loss"),

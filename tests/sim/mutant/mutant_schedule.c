@@ -6,7 +6,7 @@
 #include "engine/cc/cwnd.h"
 #include "engine/recovery/loss.h"
 #include "engine/recovery/probe.h"
-#include "engine/rx/response.h"
+#include "engine/rx/responder.h"
 #include "engine/tx/tx_sched.h"
 #include "sim/mutant/mutant.h"
 #include "sim/world.h"

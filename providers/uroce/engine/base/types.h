@@ -154,4 +154,14 @@ enum eng_counter {
 };
 const char *eng_counter_name(enum eng_counter counter);
 
+/*
+ * Intervals in ns between two calls of the engine.  Threads read the clock before they take the
+ * queue pair's lock, so a call may have an earlier time than the one before it: the interval is 0
+ * then.
+ */
+static inline uint64_t elapsed(uint64_t since, uint64_t now)
+{
+	return now > since ? now - since : 0;
+}
+
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "cc.h"
-#include "engine/base/time_util.h"
+#include "engine/base/types.h"
 
 enum {
 	/* In bytes: a full burst, and the capacity of a default socket buffer. */

@@ -2,7 +2,7 @@
 #include "ack_req.h"
 
 #include "engine/base/op.h"
-#include "engine/base/time_util.h"
+#include "engine/base/types.h"
 #include "engine/cc/cc.h"
 #include "engine/cc/cwnd.h"
 #include "engine/credit.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/base/time_util.h"
+#include "engine/base/types.h"
 
 /*
  * Minimum margin of the probe timeout (kGranularity of RFC 9002): longer than the response time of

@@ -9,7 +9,6 @@
 #include "engine/cc/cc.h"
 #include "engine/tx/pkt_hdr.h"
 #include "ooo_rx.h"
-#include "resp_check.h"
 #include "resp_res.h"
 
 void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now)

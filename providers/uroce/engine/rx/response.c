@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "response.h"
+#include "responder.h"
 
 #include <string.h>
 
 #include "engine/base/aeth.h"
-#include "engine/base/nak_table.h"
 #include "engine/cc/ecn.h"
 #include "engine/credit.h"
 #include "engine/tx/pkt_hdr.h"
 #include "engine/tx/tx_build.h"
 #include "resp_res.h"
-#include "responder.h"
 
 static enum tx_build_result add(struct eng_qp *qp, struct eng_burst *burst,
 				const struct message_response *fields,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "uc_ud.h"
+#include "responder.h"
 
 #include "engine/base/sge.h"
-#include "resp_check.h"
-#include "responder.h"
 
 /*
  * Drops the current message.  Its receive WQE stays for the next message, as it has no completion.

@@ -10,7 +10,6 @@
 #include "engine/recovery/loss.h"
 #include "engine/recovery/read_retry.h"
 #include "engine/recovery/retransmit.h"
-#include "local_op.h"
 #include "pkt_hdr.h"
 #include "sq.h"
 #include "tx_build.h"
@@ -285,6 +284,21 @@ static enum tx_build_result send_one(struct eng_qp *qp, struct eng_burst *burst,
 		mark_sent(qp, next, ack_ctx->now);
 	}
 	return result;
+}
+
+/*
+ * Executes LOCAL_INV or BIND_MW (MW bind), which are never sent: when their turn in the send queue
+ * comes, in order with all other requests.  Returns the status of the completion.
+ */
+static enum eng_status local_execute(struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	if (wqe->op == ENG_BIND_MW)
+		return qp->ops->bind && qp->ops->bind(qp->owner, wqe) ? ENG_SUCCESS
+								      : ENG_MW_BIND_ERR;
+	/* LOCAL_INV: wqe->immediate is the key to invalidate. */
+	return qp->ops->invalidate && qp->ops->invalidate(qp->owner, wqe->immediate)
+		       ? ENG_SUCCESS
+		       : ENG_LOC_PROT_ERR;
 }
 
 /* Executes a local request, or skips it if it has been executed before going back. */

@@ -5,7 +5,7 @@
 #include "engine/cc/ecn.h"
 #include "engine/credit.h"
 #include "engine/rx/completer.h"
-#include "engine/rx/response.h"
+#include "engine/rx/responder.h"
 #include "requester.h"
 #include "sq.h"
 
