@@ -12,7 +12,7 @@
 
 /*
  * Generation of this process; never UROCE_GEN_STOPPED (context_objects.h).  Changed only in a
- * child, by the fork handlers (fork_handlers.c), while it has one thread.
+ * child, by the fork handlers (fork.c), while it has one thread.
  */
 extern unsigned int uroce_generation;
 

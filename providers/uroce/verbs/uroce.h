@@ -28,7 +28,6 @@
 #include "settings.h"
 #include "util/container_of.h"
 #include "verbs/mr/import.h"
-#include "object_count.h"
 
 /* Limits that a device reports and guarantees for any combination of attributes (rule U1). */
 enum uroce_limit {
@@ -70,7 +69,7 @@ struct uroce_device {
 	uint64_t node_guid;		    /* host order; constant */
 	int index;			    /* ibv_get_device_index(); constant */
 	atomic_size_t dm_used;		    /* bytes of device memory that are allocated */
-	atomic_uint objects[UROCE_OBJECTS]; /* object_count.h */
+	atomic_uint objects[UROCE_OBJECTS]; /* context_objects.h */
 	/* The next two under the devices lock (device.h). */
 	bool is_listed; /* the interface is up and has an address */
 	struct uroce_device *next;
@@ -145,7 +144,7 @@ struct uroce_context {
 	struct progress_ud_addrs *listen[PROGRESS_WORKERS];
 	struct uroce_context *next_listener;
 	atomic_uint refs; /* number: one while open, one for each object (context_objects.h) */
-	atomic_uint objects[UROCE_OBJECTS]; /* numbers of objects by kind (object_count.h) */
+	atomic_uint objects[UROCE_OBJECTS]; /* numbers of objects by kind (context_objects.h) */
 	bool closed;
 	struct uroce_context *next_closed;
 	/* last, because libibverbs' layout differs by release (abi.h) */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "verbs/mr/mr.h"
-#include "verbs/mr/mw.h"
+#include "verbs/qp/qp.h"
 
 /* Not by ops.h: its weak declarations do not make the linker take anything out of a library. */
 #define STRONG(name) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;

@@ -63,10 +63,10 @@ struct uroce_dropin_ops {
 	uint64_t (*device_guid)(struct ibv_device *device); /* host order */
 	int (*device_index)(struct ibv_device *device);
 
-	/* As uroce_describe_device() in query.h. */
+	/* As uroce_describe_device() in context/device.h. */
 	int (*describe_device)(struct ibv_device *device, struct uroce_device_desc *desc);
 
-	/* As in query.h; return 0 or a positive errno. */
+	/* As in context/device.h; return 0 or a positive errno. */
 	int (*query_gid_entry)(struct ibv_context *context, uint32_t port, uint32_t index,
 			       struct ibv_gid_entry *entry);
 	int (*query_pkey)(struct ibv_context *context, uint32_t port, int index, __be16 *pkey);

@@ -16,7 +16,7 @@
 #include "verbs/fork.h"
 #include "verbs/mr/mkey_table.h"
 #include "verbs/abi/ops.h"
-#include "verbs/qp/path_mtu.h"
+#include "verbs/qp/qp.h"
 
 static const struct progress_hooks hooks = {
 	.enter = mkey_read_lock,

@@ -13,6 +13,7 @@
 #define UROCE_VERBS_CONTEXT_DEVICE_H
 
 #include "verbs/uroce.h"
+#include "verbs/abi/dropin_ops.h"
 
 static inline struct uroce_device *to_uroce_device(struct ibv_device *device)
 {
@@ -74,5 +75,21 @@ bool uroce_gid_table_update(struct uroce_gid_table *table, const struct netdev *
 			    bool keep_indexes);
 /* Returns the index of gid, or table->entries if it is not in the table. */
 unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const union ibv_gid *gid);
+
+/* ---- query.c ---- */
+
+/*
+ * Queries that libibverbs sends to the kernel and not to the provider: GIDs and P_Keys.  Used by
+ * the drop-in library and the connection manager.  Functions return 0 or a positive errno.
+ */
+
+/* EINVAL: no such port or index; ENODATA: unused entry. */
+int uroce_query_gid_entry(struct ibv_context *context, uint32_t port, uint32_t index,
+			  struct ibv_gid_entry *entry);
+/* pkey in network byte order. */
+int uroce_query_pkey(struct ibv_context *context, uint32_t port, int index, __be16 *pkey);
+
+/* The device need not be open.  ENODEV: its interface no longer exists. */
+int uroce_describe_device(struct ibv_device *device, struct uroce_device_desc *desc);
 
 #endif

@@ -10,10 +10,9 @@
 #include <infiniband/urocedv.h>
 
 #include "link/netlink/neighbour.h"
-#include "query.h"
+#include "device.h"
 #include "verbs/abi/api_call.h"
 #include "context.h"
-#include "device.h"
 #include "verbs/abi/dropin_ops.h"
 #include "verbs/abi/ops.h"
 

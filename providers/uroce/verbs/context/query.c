@@ -6,7 +6,6 @@
 
 #include "engine/base/aeth.h"
 #include "engine/base/wqe.h"
-#include "query.h"
 #include "device.h"
 #include "verbs/abi/ops.h"
 #include "wire/packet.h"

@@ -8,7 +8,6 @@
 
 #include <infiniband/urocedv.h>
 
-#include "deferred_qp_work.h"
 #include "progress/base/helgrind.h"
 #include "verbs/fork.h"
 #include "verbs/abi/ops.h"

@@ -69,7 +69,7 @@ void uroce_cq_fini(struct uroce_cq *cq);
 
 /*
  * Adds a completion of QP qpn, whose lock the caller holds.  Allocates nothing.  If the ring is
- * full, the CQ fails: IBV_EVENT_CQ_ERR is raised and its QPs go to ERR (deferred_qp_work.h).
+ * full, the CQ fails: IBV_EVENT_CQ_ERR is raised and its QPs go to ERR (deferred_qp_work.c).
  */
 void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *wc);
 /* Removes all CQEs of a QP that is being destroyed or reset. */
@@ -96,5 +96,24 @@ struct uroce_cq_options {
 struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 				 struct ibv_comp_channel *channel, int comp_vector,
 				 const struct uroce_cq_options *options);
+
+/* ---- deferred_qp_work.c ---- */
+
+/*
+ * Work on QPs that engine callbacks must leave to the progress thread, which an eventfd wakes.  If
+ * a CQ overruns, its QPs go to ERR: the overrun is detected inside an engine callback with a QP's
+ * lock held, where no state may change.
+ */
+
+/* References, one for each CQ: the first creates the eventfd.  Returns 0 or a positive errno. */
+int uroce_qp_work_get(struct progress *progress);
+void uroce_qp_work_put(struct progress *progress);
+/* Sets the work on a QP, which is done with its lock held. */
+void uroce_qp_work_set(void (*run)(struct progress_qp *qp, void *arg));
+/*
+ * A CQ has overrun, or the path of a QP must be checked (verbs/qp/path_mtu.c): the progress thread
+ * visits all QPs.  Allowed inside engine callbacks.
+ */
+void uroce_qp_work_schedule(void);
 
 #endif

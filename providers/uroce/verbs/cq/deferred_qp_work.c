@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "deferred_qp_work.h"
+#include "cq.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

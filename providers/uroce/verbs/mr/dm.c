@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "dm.h"
+#include "mr.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mr.h"
 #include "verbs/abi/api_call.h"
 #include "verbs/abi/ops.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "engine/base/types.h"
-#include "pages.h"
+#include "mr.h"
 #include "verbs/fork.h"
 
 /*

@@ -11,7 +11,7 @@
  * Keys are a keyed permutation of a counter: a key is not reused before 2^32 others, so a stale key
  * of a peer finds nothing, and keys cannot be predicted from previous ones.
  *
- * Memory windows (mw.h) are entries that refer to part of a region or to nothing.  The consumer
+ * Memory windows (mw.c) are entries that refer to part of a region or to nothing.  The consumer
  * chooses the low byte of their keys with each bind, so the other bits must be unique to the
  * window: keys of windows have the top bit set, those of regions do not.  A binding changes during
  * a visit, when the bind request executes in the send queue.  So bindings have a lock of their own,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dm.h"
 #include "verbs/abi/ops.h"
 
 _Static_assert((int)ENG_LOCAL_WRITE == IBV_ACCESS_LOCAL_WRITE &&

@@ -9,8 +9,10 @@
 #ifndef UROCE_VERBS_MR_H
 #define UROCE_VERBS_MR_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "mkey_table.h"
-#include "pages.h"
 #include "import.h"
 #include "verbs/uroce.h"
 
@@ -48,5 +50,41 @@ int uroce_mr_check_access(int access);
  */
 struct uroce_mr *uroce_mr_create(struct ibv_pd *pd, const struct mkey_entry *entry, int access,
 				 enum abi_mr_type type);
+
+/* ---- pages.c ---- */
+
+/* State of the application's memory according to the kernel. */
+
+/*
+ * Returns 0 if a device could pin length bytes (not 0) at addr, or EFAULT if they are not mapped,
+ * or not writable although writable is set.  Faults the pages in as pinning would.
+ */
+int uroce_memory_check(const void *addr, size_t length, bool writable);
+
+/* Returns 0 if all pages of the bytes are mapped, else EFAULT.  Does not fault pages in. */
+int uroce_memory_mapped(const void *addr, size_t length);
+
+/* ---- dm.c ---- */
+
+/*
+ * Device memory: memory of this process, limited per device so that the reported size is guaranteed
+ * (rule U1).  As with an adapter, the application accesses it by copies of whole words, and
+ * requests access it through zero-based regions.
+ */
+
+struct uroce_dm {
+	struct ibv_dm base;
+	struct uroce_dm *real; /* itself, or the object that is imported: to_uroce_dm() */
+	struct uroce_importable importable;
+	struct uroce_device *device;
+	uint8_t *memory;
+	size_t length;	   /* bytes */
+	atomic_uint users; /* number of memory regions; free_dm returns EBUSY while there are any */
+};
+
+static inline struct uroce_dm *to_uroce_dm(struct ibv_dm *dm)
+{
+	return ((struct uroce_dm *)dm)->real;
+}
 
 #endif

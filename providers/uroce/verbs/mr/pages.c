@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "pages.h"
+#include "mr.h"
 
 #include <errno.h>
 #include <stdint.h>

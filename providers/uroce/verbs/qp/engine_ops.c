@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Engine callbacks of QPs, and the work that they leave to the progress thread. */
-#include "ooo_pool.h"
-#include "path_mtu.h"
-#include "verbs/cq/deferred_qp_work.h"
-#include "verbs/mr/mw.h"
+#include "qp.h"
+#include "verbs/cq/cq.h"
 #include "progress/gsi/gsi.h"
 #include "srq.h"
 #include "verbs/xrc/xrc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "ooo_pool.h"
+#include "qp.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "path_mtu.h"
+#include "qp.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 
 #include "verbs/log.h"
-#include "verbs/cq/deferred_qp_work.h"
+#include "verbs/cq/cq.h"
 
 #define MTU_BYTES(mtu) (128u << (mtu))
 /* Headers of the first packet of a WRITE after the IP header: UDP, BTH, RETH, ICRC. */

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "verbs/mr/mw.h"
+#include "qp.h"
 #include "srq.h"
 #include "ud.h"
 #include "verbs/fork.h"

@@ -8,7 +8,6 @@
 
 #include <infiniband/urocedv.h>
 
-#include "ooo_pool.h"
 #include "srq.h"
 #include "ud.h"
 #include "verbs/fork.h"

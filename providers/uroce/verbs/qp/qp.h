@@ -33,7 +33,7 @@ struct uroce_qp {
 	/* Last keys used: L_Keys read, L_Keys written, R_Keys. */
 	struct mkey_cache lkey_read_cache, lkey_write_cache, rkey_cache;
 	bool has_windows;	     /* type 2 windows have been bound through the QP */
-	bool path_mtu_check_pending; /* path_mtu.h; under progress.lock */
+	bool path_mtu_check_pending; /* path_mtu.c; under progress.lock */
 	pthread_mutex_t modify_lock;
 	struct ibv_qp_attr attr;	   /* as set by modify_qp */
 	atomic_uint async_events_reported; /* asynchronous events read by the application */
@@ -104,5 +104,73 @@ int uroce_wr_set_ops(struct uroce_qp *qp, uint64_t flags);
  * holds qp->progress.lock.
  */
 void uroce_sends_pushed(struct uroce_qp *qp);
+
+/* ---- mw.c ---- */
+
+/*
+ * Memory windows: R_Keys for part of a memory region.  A type 1 window is bound by ibv_bind_mw(),
+ * may be bound again at any time, and can be used through every QP of its protection domain.  A
+ * type 2 window (2B in the specification) is bound by a work request with a key that the consumer
+ * chooses, while it is unbound.  It can be used only through the QP that bound it, and is unbound
+ * by LOCAL_INV, by the peer's SEND with invalidate, and when that QP is destroyed.
+ *
+ * A bind is executed in the order of the send queue.  Window and region may have been destroyed by
+ * then, so the WQE refers to them by their keys.
+ */
+struct uroce_mw {
+	struct ibv_mw base;
+	struct mkey_entry entry;
+	struct uroce_pd *pd;
+};
+
+static inline struct uroce_mw *to_uroce_mw(struct ibv_mw *mw)
+{
+	return (struct uroce_mw *)mw;
+}
+
+/*
+ * Fills wqe as a BIND_MW request for window mw, which must be of the given type; the low byte of
+ * the new key is that of rkey.  Returns 0, EINVAL or EPERM.
+ */
+int uroce_mw_init_wqe(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
+		      uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe);
+
+/* MW bind and invalidation: engine callbacks (eng_ops); owner is the struct uroce_qp. */
+bool uroce_mw_bind(void *owner, const struct eng_send_wqe *wqe);
+bool uroce_mw_invalidate(void *owner, uint32_t key);
+
+/* ---- ooo_pool.c ---- */
+
+/*
+ * Memory for packets received out of order (engine/rx/ooo_rx.h): one pool of fixed size for each
+ * process.  Only blocks that have been used occupy memory, and continue to.  The pool has no lock,
+ * so that a forked child never finds it locked; blocks in use by QPs of the parent are lost to the
+ * child.
+ */
+
+/* Creates the pool if there is none.  If that fails, ooo_pool_alloc() returns NULL. */
+void ooo_pool_init(void);
+/* Take and return a block of eng_ooo_packet_bytes() bytes, aligned to 64; NULL: none is free. */
+void *ooo_pool_alloc(void);
+void ooo_pool_free(void *block);
+
+/* ---- path_mtu.c ---- */
+
+/*
+ * Check that the path to the peer carries packets as large as the QP sends.  If it does not, only
+ * small packets arrive, and the protocol does not report it.  The kernel knows the path MTU from
+ * its routes, or after the first packet from a router's ICMP message.  A mismatch is reported on
+ * stderr and counted (path_too_small); since ICMP messages can be forged it has no other effect.
+ */
+
+/* Checks the path of a connected qp, for path_mtu.  Called with modify_lock held. */
+void uroce_path_mtu_check(struct uroce_qp *qp, enum ibv_mtu path_mtu);
+/*
+ * The peer does not respond: schedules a check of the path in the progress thread.  Called in a
+ * progress cycle, with the QP's lock held.
+ */
+void uroce_path_mtu_schedule_check(struct progress_qp *qp);
+/* Runs a scheduled check.  Called outside progress cycles, with the QP's lock held. */
+void uroce_path_mtu_run_scheduled(struct uroce_qp *qp);
 
 #endif

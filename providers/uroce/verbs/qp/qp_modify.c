@@ -11,7 +11,6 @@
 #include "ah.h"
 #include "engine/base/aeth.h"
 #include "link/netlink/neighbour.h"
-#include "path_mtu.h"
 #include "qp.h"
 #include "ud.h"
 #include "verbs/fork.h"

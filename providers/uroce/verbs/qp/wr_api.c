@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "verbs/mr/mw.h"
+#include "qp.h"
 #include "ud.h"
 #include "verbs/abi/api_call.h"
 #include "verbs/fork.h"
