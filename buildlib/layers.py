@@ -58,9 +58,9 @@ LAYERS = {
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink",
                   "broker util",
                   groups=(
-        group("contract and terms", "link.h link_priv shm.h ring sockaddr client_conns.h "
-              "client.h port.h netdev thread memfd scm_rights fd.h clock.h"),
-        group("descriptors, the host", "fd.c segment userns slot_set netdev_watch neighbour "
+        group("contract and terms", "link.h link_priv shm.h ring sockaddr "
+              "client.h port.h netdev thread memfd scm_rights fd.h"),
+        group("descriptors, the host", "fd.c userns slot_set netdev_watch neighbour "
               "port_owner path_mtu"),
         group("one exchange with the broker", "start exchange"),
         group("return to a broker", "return"),
@@ -92,7 +92,7 @@ LAYERS = {
     "progress": layer("time, and the threads that work on queue pairs",
                       "broker capture engine link util wire",
                       groups=(
-        group("contract and leaves", "progress.h clock helgrind ip_id grh poll_yield source_port "
+        group("contract and leaves", "progress.h clock helgrind ip_id grh poll_yield "
               "fault_config gsi.h"),
         group("sets of queue pairs, faults", "work deadline budget_queue qpn_table "
               "fault_inject thread.h wakeup.h"),
@@ -136,8 +136,8 @@ LAYERS = {
         group("entry", "dropin stat"),
     )),
     "trace": layer("captures, read and judged by the rules", "cm engine util wire", groups=(
-        group("contract and terms", "array packet.h rules range_set stream_stats.h pcapng_meta"),
-        group("frames", "frame capture_file"),
+        group("contract and terms", "array packet.h rules range_set stream_stats.h"),
+        group("frames", "frame capture_file pcapng_meta"),
         group("packets", "burst"),
         group("flows, messages of the connection manager", "flow cm_log"),
         group("pairs", "flow_pair"),

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "link/clock.h"
+#include "link/fd.h"
 #include "link/netlink/netdev.h"
 
 #define STACK_BYTES (256 * 1024)

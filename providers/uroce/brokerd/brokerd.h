@@ -16,7 +16,6 @@
 #include "broker/ports.h"
 #include "broker/slots.h"
 #include "broker/target.h"
-#include "link/clock.h"
 #include "link/fd.h"
 #include "link/scm_rights.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "link/clock.h"
+#include "link/fd.h"
 
 enum {
 	ALIGNMENT = 8,

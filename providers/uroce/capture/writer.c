@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "link/clock.h"
+#include "link/fd.h"
 #include "link/thread.h"
 #include "pcapng.h"
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <errno.h>
+#include <netinet/udp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "fd.h"
 #include "link_priv.h"
 
 /*
@@ -64,4 +67,16 @@ void link_set_error(char error[LINK_ERROR_TEXT], const char *format, ...)
 int64_t link_now_ms(void)
 {
 	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
+}
+
+size_t link_put_udp_segment(uint8_t *control, uint16_t bytes)
+{
+	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
+
+	memset(cmsg, 0, LINK_SEGMENT_BYTES);
+	cmsg->cmsg_level = IPPROTO_UDP;
+	cmsg->cmsg_type = UDP_SEGMENT;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(bytes));
+	memcpy(CMSG_DATA(cmsg), &bytes, sizeof(bytes));
+	return LINK_SEGMENT_BYTES;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Sockets, descriptors, messages for the user, users, time */
+/* Sockets, descriptors, messages for the user, the overflow UID, clocks */
 #ifndef UROCE_LINK_FD_H
 #define UROCE_LINK_FD_H
 
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "link.h"
 
@@ -26,5 +27,14 @@ __attribute__((format(printf, 2, 3))) void link_set_error(char error[LINK_ERROR_
 uid_t link_overflow_uid(void);
 /* Returns CLOCK_MONOTONIC in milliseconds. */
 int64_t link_now_ms(void);
+
+/* Returns the time of a clock of clock_gettime(2) in nanoseconds. */
+static inline uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 #endif

@@ -31,7 +31,6 @@
 #include "fd.h"
 #include "link/udp/sockaddr.h"
 #include "link.h"
-#include "link/broker/client_conns.h"
 
 #define LINK_UDP_PORT 4791
 #ifndef UDP_SEGMENT
@@ -170,7 +169,7 @@ struct link_group {
 };
 
 #define LINK_SEGMENT_BYTES CMSG_SPACE(sizeof(uint16_t))
-/* segment.c: writes the UDP_SEGMENT control message of a burst.  Returns LINK_SEGMENT_BYTES. */
+/* fd.c: writes the UDP_SEGMENT control message of a burst.  Returns LINK_SEGMENT_BYTES. */
 size_t link_put_udp_segment(uint8_t *control, uint16_t bytes);
 
 #define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))

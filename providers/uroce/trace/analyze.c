@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "array.h"
-#include "dedup.h"
-#include "engine/base/psn.h"
 #include "trace.h"
+#include "engine/base/psn.h"
 
 static const struct cm_connection *find_cm(const struct trace *trace, const struct flow *flow)
 {

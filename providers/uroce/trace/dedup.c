@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "dedup.h"
+#include "trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

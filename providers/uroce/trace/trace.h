@@ -72,4 +72,23 @@ void trace_add(void *context, const struct capture_frame *frame);
 void trace_analyze(struct trace *trace, const struct trace_options *options);
 void trace_free(struct trace *trace);
 
+/* ---- dedup.c ---- */
+
+/*
+ * Detects duplicate records of a packet in a capture made in several places: at both ends, on all
+ * interfaces, or by sender and receiver in one process.  They must be distinguished from
+ * retransmissions, whose bytes may be the same.
+ */
+
+/*
+ * Marks all records of a packet but one with TRACE_DUPLICATE and returns how many it has marked.
+ * Records with the same hash are duplicates in these cases:
+ *
+ * - The direction is known: inbound records duplicate outbound ones.  The requester's
+ *   records are kept: outbound requests and inbound responses.
+ * - The IPv4 ID is from a counter: all records close in time are duplicates.
+ * - Otherwise, if nearly all such packets occur n = 2, 3 or 4 times: all but every n-th record.
+ */
+uint64_t dedup_mark(struct trace_packets *packets);
+
 #endif

@@ -7,7 +7,6 @@
 #include "ucm/cmd/command.h"
 #include "ucm_core.h"
 #include "verbs/stats/stats.h"
-#include "dropin.h"
 
 /* Closes the channel of a reused descriptor, which the application has closed unnoticed. */
 static void close_reused_fd(int fd)

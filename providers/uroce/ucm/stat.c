@@ -8,7 +8,6 @@
 #include "id.h"
 #include "ucm_core.h"
 #include "verbs/stats/stats.h"
-#include "dropin.h"
 
 #define NS_PER_MS 1000000
 

@@ -17,6 +17,7 @@
 #include "ucm/addr/address.h"
 #include "cm/cm.h"
 #include "progress/gsi/gsi.h"
+#include "verbs/abi/dropin_ops.h"
 
 /*
  * Take and release the lock around a command.  Cancellation is disabled in between, as no
@@ -99,5 +100,14 @@ void ucm_listen_addrs_forked(void);
 
 /* Returns true unless UROCE_CREDITS is off: QPs with their own receive queues report credits. */
 bool ucm_reports_credits(void);
+
+/*
+ * Functions that a constructor registers: those that replace the system calls of librdmacm with the
+ * drop-in, and the statistics of the layer with verbs/stats/stats.h.
+ */
+extern const struct uroce_cm_dev_ops ucm_channels;
+
+/* Writes listeners and connections to a snapshot (uroce_stats_extend()).  Takes ucm_lock(). */
+void ucm_stat_write(void *writer);
 
 #endif

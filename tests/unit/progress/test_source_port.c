@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "progress/path/source_port.h"
+#include "progress/path/qp_connect.h"
 
 /* The port of a connection is a function of both numbers, and the same at both ends. */
 static void test_connected(void **state)

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 #include <pcap/dlt.h>
 
-#include "trace/dedup.h"
+#include "trace/trace.h"
 #include "trace/input/frame.h"
-#include "trace/input/pcapng_meta.h"
+#include "trace/input/capture_file.h"
 #include "trace/flow_pair.h"
 #include "trace/input/burst.h"
 #include "trace/stream/range_set.h"

@@ -15,7 +15,7 @@
 
 #include "caller.h"
 #include "ucm/cmd/command.h"
-#include "ucm/dropin.h"
+#include "ucm/ucm_core.h"
 #include "world.h"
 
 /* A write that is too short, is shorter than its length field, or has no known command: EINVAL. */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "caller.h"
-#include "ucm/dropin.h"
+#include "ucm/ucm_core.h"
 #include "world.h"
 
 static int parents[5];

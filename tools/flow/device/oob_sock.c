@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "oob_sock.h"
+#include "oob.h"
 
 /* Socket calls of the kernel and of librdmacm. */
 static const struct oob_sock_ops {

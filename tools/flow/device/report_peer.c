@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "oob.h"
-#include "report_peer.h"
+#include "runner.h"
 
 #define REPORT_INTERVAL_NS UINT64_C(5000000)
 

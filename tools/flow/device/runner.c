@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "runner.h"
-#include "report_peer.h"
 
 enum { BATCH = 32, RUNNER_ERROR = 1000 };
 

@@ -5,6 +5,7 @@
 
 #include "checker.h"
 #include "oob.h"
+#include "shared_stats.h"
 
 struct runner_options {
 	struct device_options device;
@@ -24,5 +25,27 @@ struct runner_options {
  * store the checker's verdict in *verdict.
  */
 int runner_run(struct runner_options *options, enum flow_verdict *verdict);
+
+/* ---- report_peer.c ---- */
+
+/*
+ * Endpoints on two hosts: each sends the other its side of the stats over the out-of-band stream,
+ * every few milliseconds, and its results at the end.
+ */
+
+struct peer_reports {
+	uint64_t next_ns;
+	bool peer_stopped;
+};
+
+/*
+ * If a report is due: sends it, reads those received, and sets stats->stop if the peer has stopped.
+ * Returns -1 if the peer has exited.
+ */
+int peer_reports_exchange(struct peer_reports *reports, struct oob_sock sock,
+			  struct run_stats *stats, uint32_t side, uint64_t now);
+/* Exchanges the results at the end; side 1 gets the verdict of side 0.  Returns 0 or -1. */
+int peer_reports_finish(struct peer_reports *reports, struct oob_sock sock, struct run_stats *stats,
+			uint32_t side, enum flow_verdict *verdict);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "progress/progress.h"
 
-#include "link/clock.h"
+#include "link/fd.h"
 
 uint64_t progress_now(void)
 {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "qp_connect.h"
-#include "source_port.h"
 #include "progress/loop.h"
 
 int progress_path_open(struct progress *progress, const struct progress_route *route,

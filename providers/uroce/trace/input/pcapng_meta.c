@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "pcapng_meta.h"
+#include "capture_file.h"
 
 #include <byteswap.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Routes are looked up by binding and connecting a UDP socket, for which the kernel applies all
  * rules that it applies to the packets.
  */
-#include "route.h"
+#include "address.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -13,7 +13,7 @@
 #include "ucm/conn/connection.h"
 #include "ucm/addr/devices.h"
 #include "ucm/ucm_core.h"
-#include "ucm/addr/route.h"
+#include "ucm/addr/address.h"
 #include "verbs/settings.h"
 
 /* Returns the number in a file of /proc/sys, or fallback if it cannot be read. */

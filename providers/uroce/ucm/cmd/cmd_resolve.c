@@ -11,7 +11,7 @@
 #include "ucm/event.h"
 #include "ucm/ucm_core.h"
 #include "ucm/resolve_neigh.h"
-#include "ucm/addr/route.h"
+#include "ucm/addr/address.h"
 
 /* Finds the path to 127.0.0.0/8, ::1 or the wildcard address: through the loopback device. */
 static int find_loopback_path(const struct ucm_address *destination, struct ucm_path *path)

@@ -13,7 +13,7 @@
 #include "ucm/event.h"
 #include "ucm/ucm_core.h"
 #include "connect_retry.h"
-#include "ucm/addr/route.h"
+#include "ucm/addr/address.h"
 #include "verbs/uroce.h"
 
 enum {
