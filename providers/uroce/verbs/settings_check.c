@@ -52,29 +52,29 @@ static uint32_t edit_distance(const char *from, size_t from_length, const char *
 	return row[to_length];
 }
 
-/* Maximum distance at which a name is taken for a misspelt setting. */
-static uint32_t max_edit_distance(const char *setting)
+/*
+ * Returns true if name begins with the setting or differs from it by at most a quarter of its
+ * letters.  More would take in the names that programs give their own directories and files.
+ */
+static bool is_like(const char *name, size_t length, const char *setting)
 {
-	uint32_t quarter = (uint32_t)(strlen(setting) - strlen(PREFIX)) / 4;
+	size_t setting_length = strlen(setting);
+	size_t quarter = (setting_length - strlen(PREFIX)) / 4;
 
-	return quarter > 2 ? quarter : 2;
+	return !strncasecmp(name, setting, setting_length) ||
+	       edit_distance(name, length, setting) <= (quarter ? quarter : 1);
 }
 
 /* Returns the setting that name probably means, or NULL if there is none or name is correct. */
 static const char *find_meant_setting(const char *name, size_t length)
 {
-	uint32_t best = UINT32_MAX;
 	const char *meant = NULL;
 
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		uint32_t found = edit_distance(name, length, settings[i]);
-
 		if (strlen(settings[i]) == length && !memcmp(settings[i], name, length))
 			return NULL;
-		if (found < best && found <= max_edit_distance(settings[i])) {
-			best = found;
+		if (!meant && is_like(name, length, settings[i]))
 			meant = settings[i];
-		}
 	}
 	return meant;
 }
