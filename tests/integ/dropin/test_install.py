@@ -11,7 +11,8 @@ import harness
 
 PREFIX = "/opt/else where"
 LIBRARIES = ["bin/rdma", "libibverbs-real.so.1", "libibverbs.so", "libibverbs.so.1",
-             "liburoce-rdmav34.so", "liburoce-view.so", "uroce-broker", "uroce-view"]
+             "liburoce-rdmav34.so", "liburoce-view.so", "uroce-broker", "uroce-check",
+             "uroce-view"]
 
 
 def source(name):

@@ -490,8 +490,8 @@ def test_urocedv_without_the_drop_in(scratch):
 
 
 def test_uroce_run():
-    assert run(RUN, lib=None).returncode == 2
-    assert "usage: uroce-run" in run(RUN, lib=None).stderr
+    assert run(RUN, "", lib=None).returncode == 2
+    assert "usage: uroce-run" in run(RUN, "", lib=None).stderr
     assert "usage: uroce-run" in output_of(RUN, "--help", lib=None)
     for tool in RUN, RUN[:-3] + "stat", RUN[:-3] + "trace":
         assert re.fullmatch(r"uroce-\w+ \d+\.\d+\.\d+\n", output_of(tool, "--version", lib=None))
