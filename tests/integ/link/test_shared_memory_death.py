@@ -3,6 +3,7 @@
 still or forks."""
 import functools
 import os
+import re
 import signal
 import time
 
@@ -121,3 +122,20 @@ def test_child(loopback, what):
     assert third.exchange(30, 5000, 3) == 30
     assert first.exchange(30, 5000, 4) == second.exchange(30, 5000, 4) == 30
     shm.check_memory_is_used_by(loopback, first, second, third)
+
+
+def kept_in_core_file(pid):
+    """KiB of memory files that the kernel would write: "dd" is MADV_DONTDUMP, proc(5)."""
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as file:
+        mappings = re.findall(r"/memfd:.*?^Size: +(\d+) kB.*?^VmFlags:(.*?)$", file.read(),
+                              re.MULTILINE | re.DOTALL)
+    assert mappings
+    return sum(int(size) for size, flags in mappings if "dd" not in flags.split())
+
+
+def test_small_core_files(loopback):
+    """The kernel would allocate each page of a region, 4.25 GiB, to write it."""
+    first, second = verbs_peer.pair(loopback)
+    assert first.exchange(30, 100, 1) == 30
+    shm.check_memory_is_used(shm.shown(loopback, first, second))
+    assert kept_in_core_file(first.pid) == kept_in_core_file(second.pid) == 0

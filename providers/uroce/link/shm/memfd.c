@@ -59,5 +59,7 @@ void *memfd_map(int fd, size_t bytes, size_t offset)
 		return NULL;
 	/* A forked child must not write to memory that its parent writes to. */
 	madvise(memory, bytes, MADV_DONTFORK);
+	/* To write a core file the kernel would allocate all of it: 4.25 GiB for each region. */
+	madvise(memory, bytes, MADV_DONTDUMP);
 	return memory;
 }

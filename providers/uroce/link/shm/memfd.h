@@ -19,7 +19,10 @@ bool memfd_verify(int fd, size_t bytes);
 /* Returns 1 if the owner is alive, 0 if it has exited or closed fd, or a negative errno. */
 int memfd_owner_alive(int fd);
 
-/* Maps the file, readable and writable, but not in forked children.  Returns NULL on failure. */
+/*
+ * Maps the file, readable and writable.  Forked children and core files do not get the mapping.
+ * Returns NULL on failure.
+ */
 void *memfd_map(int fd, size_t bytes, size_t offset);
 
 #endif
