@@ -235,8 +235,10 @@ static void show_shared_memory(void)
 		line("shared memory", "not possible: %s: %s", failed, strerror(errno));
 	else
 		line("shared memory", "works between processes, %s",
-		     setting && !strcmp(setting, "on") ? "used (UROCE_SHM=on)"
-						       : "not used: set UROCE_SHM=on in both");
+		     setting && !strcmp(setting, "on")
+			     ? "used (UROCE_SHM=on)"
+			     : "not used; UROCE_SHM=on is faster, but tcpdump and firewalls do not "
+			       "see the packets");
 }
 
 /* uroce-run has made the view, if it could. */

@@ -145,8 +145,10 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 			 buffer, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX);
 		return -EINVAL;
 	}
-	if (memory && !parse_switch(memory, &read.shared_memory)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_SHM=%.60s: must be on or off", memory);
+	/* auto is off at present: Documentation/decisions/shared-memory.md */
+	if (memory && strcmp(memory, "auto") != 0 && !parse_switch(memory, &read.shared_memory)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_SHM=%.60s: must be auto, on or off",
+			 memory);
 		return -EINVAL;
 	}
 	if (loopback && !parse_switch(loopback, &loopback_shown) &&

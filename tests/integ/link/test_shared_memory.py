@@ -13,7 +13,7 @@ import shm
 import perftest
 import verbs_peer
 
-ON, OFF = {shm.SETTING: "on"}, {shm.SETTING: "off"}
+ON, OFF, AUTO = ({shm.SETTING: value} for value in ("on", "off", "auto"))
 SECONDS = 1
 
 
@@ -59,7 +59,7 @@ def test_unreliable_connection(loopback, opcode):
     assert shm.datagrams_sent(loopback) - before < shm.FEW
 
 
-@pytest.mark.parametrize("here, there", [(ON, OFF), (OFF, ON)])
+@pytest.mark.parametrize("here, there", [(ON, OFF), (OFF, ON), (AUTO, ON), (AUTO, AUTO)])
 def test_not_when_one_side_has_it_off(loopback, here, there):
     before = shm.datagrams_sent(loopback)
     seen, _ = shm.run(loopback, "ib_write_bw", "-s", 4096, "-D", SECONDS, env=here,

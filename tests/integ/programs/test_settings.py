@@ -29,7 +29,7 @@ WRONG = [
     ("UROCE_EARLY", "maybe", "UROCE_EARLY=maybe"),
     ("UROCE_LOOPBACK", "128.0.0.1", "127.0.0.0/8"),
     ("UROCE_LOOPBACK", "127.255.255.255", "127.0.0.0/8"),
-    ("UROCE_SHM", "", "must be on or off"),
+    ("UROCE_SHM", "", "must be auto, on or off"),
     ("UROCE_LOG", "loud", "must be off, error or debug"),
     ("UROCE_RECEIVE_BUFFER", "1", "1"),
     ("UROCE_RECEIVE_BUFFER", "4M", "4M"),
