@@ -270,6 +270,16 @@ def test_documents_name_what_exists(tree):
     assert output.count("there is no function gone()") == 1
 
 
+def test_documents_name_tests_that_exist(tree):
+    tree.write("tests/test_a.py", "def test_one(): pass\n\n\ndef test_two(): pass\n")
+    tree.write("Documentation/a.md", "| [a](../tests/test_a.py) `test_one`, `test_two`, b |\n")
+    code, output = tree.check("check-documents")
+    assert code == 0, output
+    tree.write("Documentation/a.md", "| [a](../tests/test_a.py) `test_one`, `test_three` |\n")
+    code, output = tree.check("check-documents")
+    assert code == 1 and "Documentation/a.md:1: tests/test_a.py has no test_three\n" in output
+
+
 def test_comments_name_what_exists(tree):
     tree.write("providers/uroce/engine/b.h", LICENCE)
     tree.write("providers/uroce/engine/a.c", "/* b.h, engine/b.h, <linux/if.h>, test_NAME.c\n"
