@@ -331,6 +331,7 @@ static void an_import_may_destroy(void **state)
 	struct ibv_context *context = import(the_context());
 	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
 	struct ibv_pd *original = ibv_alloc_pd(the_context()), *other_pd;
+	struct ibv_pd *another_pd = ibv_alloc_pd(the_context());
 	struct ibv_dm *dm = ibv_alloc_dm(the_context(), &dm_attr), *other_dm;
 	struct ibv_mr *mr, *other_mr;
 	uint8_t bytes[64] = { 1, 2, 3 };
@@ -348,6 +349,10 @@ static void an_import_may_destroy(void **state)
 
 	assert_int_equal(ibv_dealloc_pd(other_pd), EBUSY);
 	assert_int_equal(ibv_dereg_mr(other_mr), 0);
+	/* The region has no reference to original any more, so that this must not move one. */
+	assert_int_not_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, another_pd, NULL, 0, 0), 0);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_dealloc_pd(another_pd), 0);
 	assert_int_equal(ibv_dereg_mr(mr), EINVAL);
 	ibv_unimport_mr(mr);
 	assert_int_equal(ibv_dealloc_pd(other_pd), 0);

@@ -334,7 +334,9 @@ int mkey_table_change(struct mkey_entry *entry, const struct mkey_entry *content
 	int error = 0;
 
 	begin_change();
-	if (entry->windows) {
+	if (mkey_table_find(key) != entry) {
+		error = EINVAL;
+	} else if (entry->windows) {
 		error = EBUSY;
 	} else {
 		*entry = *contents;

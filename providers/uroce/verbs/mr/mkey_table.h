@@ -76,7 +76,7 @@ int mkey_table_add_window(struct mkey_entry *entry);
 int mkey_table_remove(struct mkey_entry *entry);
 /*
  * Replaces the contents of a region's entry atomically; the key stays.  Conditions and result as
- * for mkey_table_remove().
+ * for mkey_table_remove(), and EINVAL if entry has been removed.
  */
 int mkey_table_change(struct mkey_entry *entry, const struct mkey_entry *contents);
 
