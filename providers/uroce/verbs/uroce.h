@@ -136,7 +136,7 @@ struct uroce_context {
 	int async_write_fd; /* the read end is ibv_context.async_fd; both are -1 after close */
 	pthread_mutex_t async_lock;
 	unsigned int generation; /* fork.h */
-	/* inode number of cmd_fd; the same in imports of this context */
+	/* inode number of cmd_fd, the same in imports of this context; 0: shared with none */
 	uint64_t file;
 	dev_t file_system;	    /* device number of cmd_fd */
 	struct uroce_context *next; /* open contexts of the process, under the devices lock */

@@ -27,7 +27,8 @@ static const struct progress_hooks hooks = {
 
 /*
  * Returns a descriptor for cmd_fd, or -1 with errno.  Programs duplicate cmd_fd and pass it on, so
- * it must be a real descriptor that identifies its file.  All system calls of libibverbs on it must
+ * it must be a real descriptor that identifies its file; if there is no such file, it is that of
+ * the root directory, and the context has no imports.  All system calls of libibverbs on it must
  * fail as if there were no descriptor (EBADF), which O_PATH provides.
  */
 static int open_cmd_fd(void)
@@ -40,10 +41,24 @@ static int open_cmd_fd(void)
 		return open("/", O_PATH | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
 	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0) /* without /proc: inert, but the same file for all contexts */
+	if (fd < 0) /* without /proc */
 		fd = open("/", O_PATH | O_CLOEXEC);
 	close(memory);
 	return fd;
+}
+
+/*
+ * Identifies the file of cmd_fd, unless it is the fallback of open_cmd_fd(), which would be the
+ * file of all contexts.
+ */
+static void read_file(struct uroce_context *context, int cmd_fd)
+{
+	struct stat status;
+
+	if (fstat(cmd_fd, &status) || S_ISDIR(status.st_mode))
+		return;
+	context->file = status.st_ino;
+	context->file_system = status.st_dev;
 }
 
 /* import_fd is the cmd_fd of an import, or -1. */
@@ -53,17 +68,14 @@ static struct uroce_context *alloc_raw_context(struct ibv_device *device, int im
 		offsetof(struct uroce_context, base.context) - uroce_abi.layout->context_offset;
 	int cmd_fd = import_fd >= 0 ? import_fd : open_cmd_fd();
 	struct uroce_context *context;
-	struct stat status;
 
 	if (cmd_fd < 0)
 		return NULL;
 	/* Takes ownership of cmd_fd, also on failure. */
 	context = uroce_abi.init_and_alloc_context(device, cmd_fd, sizeof(struct uroce_context),
 						   (void *)offset, 0);
-	if (context && !fstat(cmd_fd, &status)) {
-		context->file = status.st_ino;
-		context->file_system = status.st_dev;
-	}
+	if (context)
+		read_file(context, cmd_fd);
 	return context;
 }
 

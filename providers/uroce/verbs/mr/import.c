@@ -38,6 +38,8 @@ static struct uroce_importable *find_and_hold(enum import_kind kind,
 {
 	struct uroce_importable *object;
 
+	if (!context->file)
+		return NULL;
 	pthread_mutex_lock(&objects_lock);
 	LIST_FOREACH(object, bucket_of(handle), link)
 		if (object->kind == kind && object->handle == handle &&
