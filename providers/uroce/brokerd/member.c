@@ -362,6 +362,12 @@ static void remove_address(struct brokerd *brokerd, struct address *address)
 	address_close_sockets(address);
 }
 
+static void remove_if_unused(struct brokerd *brokerd, struct address *address)
+{
+	if (!has_users(address))
+		remove_address(brokerd, address);
+}
+
 /*
  * Called after a failed request: marks the member of the slot as unused, and removes the address if
  * no client uses it.
@@ -372,8 +378,18 @@ static void undo_request(struct brokerd *brokerd, struct address *address, uint3
 
 	if (member)
 		member->state = MEMBER_UNUSED;
-	if (!has_users(address))
-		remove_address(brokerd, address);
+	remove_if_unused(brokerd, address);
+}
+
+/* Puts a duplicate of the slot's member, or of the shared socket, into fds. */
+static int duplicate_member(const struct address *address, uint32_t slot, struct link_fds *fds)
+{
+	fds->fd[0] = dup(address->state == ADDRESS_UNSTEERED ? address->gsi_fd
+							     : address_member_fd(address, slot));
+	if (fds->fd[0] < 0)
+		return -errno;
+	fds->count = 1;
+	return 0;
 }
 
 int member_request(struct brokerd *brokerd, struct client *client,
@@ -381,7 +397,7 @@ int member_request(struct brokerd *brokerd, struct client *client,
 {
 	bool claims = request->flags & UROCE_BROKER_CLAIM;
 	struct address *address = address_find(brokerd, &request->endpoint);
-	bool is_new = !address;
+	bool is_new = !address, was_used;
 	int error = 0;
 
 	if (claims && !is_udp_socket(fds->fd[0]))
@@ -399,21 +415,17 @@ int member_request(struct brokerd *brokerd, struct client *client,
 	if (claims) {
 		error = claim_member(client, address, fds);
 		link_close_fds(fds);
+		remove_if_unused(brokerd, address);
 		return error;
 	}
-	if (!address_is_used(address, client->slot))
+	was_used = address_is_used(address, client->slot);
+	if (!was_used)
 		error = give_member(brokerd, address, client->slot);
-	if (error) {
+	if (!error)
+		error = duplicate_member(address, client->slot, fds);
+	if (error && !was_used)
 		undo_request(brokerd, address, client->slot);
-		return error;
-	}
-	fds->fd[0] =
-		dup(address->state == ADDRESS_UNSTEERED ? address->gsi_fd
-							: address_member_fd(address, client->slot));
-	if (fds->fd[0] < 0)
-		return -errno;
-	fds->count = 1;
-	return 0;
+	return error;
 }
 
 /* ---- release ---- */

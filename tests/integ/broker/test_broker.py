@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import resource
 import socket
 import struct
 import time
@@ -263,6 +264,36 @@ def test_address_of_nobody(broker, clients):
     error, user, _ = client.add_address("192.0.2.77")
     assert error == -errno.EADDRNOTAVAIL and user == 0 and not client.members
     assert client.alive()
+
+
+@contextlib.contextmanager
+def no_descriptor_left(pid):
+    """The process can open none while this lasts."""
+    used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    lowest_free = min(set(range(len(used) + 1)) - used)
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
+    yield
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_member_that_cannot_be_passed(broker, place, clients):
+    """It is not used: the port is free as soon as nobody else has it."""
+    user, = on_address(clients, 1)
+    refused = clients()
+    with no_descriptor_left(*bc.brokers(place)):
+        assert refused.add_address(ADDRESS)[0] == -errno.ENFILE
+    user.close()
+    stranger = bc.new_socket(place, socket.AF_INET, socket.SOCK_DGRAM)
+
+    def port_is_free():
+        with contextlib.suppress(OSError):
+            stranger.bind((ADDRESS, bc.UDP_PORT))
+            return True
+        return False
+    until(port_is_free, "the address is still used")
+    stranger.close()
+    assert refused.alive()
 
 
 HELLO_BODY = bc.hello()
