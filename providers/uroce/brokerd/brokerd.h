@@ -272,7 +272,10 @@ void gsi_remove_client(struct brokerd *brokerd, const struct client *client);
 /* Appoints a client to send PING, unless the appointed one still sends it. */
 void gsi_appoint_watcher(struct brokerd *brokerd, uint64_t now);
 
-/* closer.c: closes another user's connection, normally without blocking; sets *fd to -1. */
+/*
+ * closer.c.  Closes the connection of another user and sets *fd to -1.  While many of them wait to
+ * be closed, blocks until one is, normally for less than a millisecond.
+ */
 void closer_close(int *fd);
 
 /* last_mads.c */

@@ -34,11 +34,15 @@ enum {
 	 */
 	CLOSE_TIMEOUT_NS = 500000,
 	CLOSE_TIMEOUT_MAX_NS = 500000000,
+	/* How long closer_close() waits for room in the queue. */
+	ROOM_TIMEOUT_NS = CLOSE_TIMEOUT_MAX_NS,
 };
 
 static struct closer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
+	/* the full queue has room again */
+	pthread_cond_t has_room;
 	bool has_keeper; /* the keeper thread exists */
 	bool has_worker; /* the worker thread exists and has not finished */
 	long timeout_ns;
@@ -55,6 +59,7 @@ static struct closer {
 } closer = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
+	.has_room = PTHREAD_COND_INITIALIZER,
 	.timeout_ns = CLOSE_TIMEOUT_NS,
 	.current = -1,
 };
@@ -95,10 +100,18 @@ OWN_STACK_FRAME static uint64_t inode_of(int fd)
 	return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &status) ? 0 : status.stx_ino;
 }
 
+/* Removes a descriptor from the queue, which is not empty.  Caller holds the lock. */
+static int pop_descriptor(void)
+{
+	if (closer.count == QUEUE_MAX)
+		pthread_cond_signal(&closer.has_room);
+	return closer.queue[--closer.count];
+}
+
 /* Returns the next descriptor for the worker to close, or -1.  Caller holds the lock. */
 static int take_descriptor(void)
 {
-	closer.current = closer.count ? closer.queue[--closer.count] : -1;
+	closer.current = closer.count ? pop_descriptor() : -1;
 	closer.inode = closer.current < 0 ? 0 : inode_of(closer.current);
 	return closer.current;
 }
@@ -132,32 +145,43 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+static struct timespec time_after(long ns)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	time.tv_nsec += ns;
+	if (time.tv_nsec >= 1000000000) {
+		time.tv_sec++;
+		time.tv_nsec -= 1000000000;
+	}
+	return time;
+}
+
 /*
  * Waits for the worker.  Returns false if it has not closed anything within timeout_ns.  Caller
  * holds the lock.
  */
 static bool wait_for_worker(void)
 {
+	const struct timespec until = time_after(closer.timeout_ns);
 	uint64_t closed = closer.closed_count;
-	struct timespec until;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += closer.timeout_ns;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	pthread_cond_clockwait(&closer.changed, &closer.lock, CLOCK_MONOTONIC, &until);
 	return !closer.has_worker || closer.closed_count != closed;
 }
 
 /*
  * Closes a descriptor in this thread, which may block, because no thread could be started.  Caller
- * holds the lock.
+ * holds the lock, which is released while closing.
  */
 static void close_in_this_thread(void)
 {
-	close(closer.queue[--closer.count]);
+	int fd = pop_descriptor();
+
+	pthread_mutex_unlock(&closer.lock);
+	close(fd);
+	pthread_mutex_lock(&closer.lock);
 }
 
 /*
@@ -212,9 +236,21 @@ static void *keeper_main(void *arg)
 	return NULL;
 }
 
+/* Returns false if the queue is still full after a wait.  Caller holds the lock. */
+static bool wait_for_room(void)
+{
+	const struct timespec until = time_after(ROOM_TIMEOUT_NS);
+
+	while (closer.count >= QUEUE_MAX) {
+		if (pthread_cond_clockwait(&closer.has_room, &closer.lock, CLOCK_MONOTONIC, &until))
+			return closer.count < QUEUE_MAX;
+	}
+	return true;
+}
+
 /*
- * Closes *fd in another thread and sets it to -1.  If the queue is full, closes it in this thread,
- * which may block.
+ * Closes *fd in another thread and sets it to -1.  If the queue stays full although each close() is
+ * cancelled in time, closes it in this thread, which may block.
  */
 static void close_in_background(int *fd)
 {
@@ -224,7 +260,7 @@ static void close_in_background(int *fd)
 		return;
 	prepare_cancellation();
 	pthread_mutex_lock(&closer.lock);
-	if (closer.count >= QUEUE_MAX) {
+	if (!wait_for_room()) {
 		pthread_mutex_unlock(&closer.lock);
 		link_close_fd(fd);
 		return;
