@@ -92,7 +92,7 @@ LAYERS = {
     "progress": layer("time, and the threads that work on queue pairs",
                       "broker capture engine link util wire",
                       groups=(
-        group("contract and leaves", "progress.h clock helgrind ip_id grh poll_yield "
+        group("contract and leaves", "progress.h clock helgrind ip_id poll_yield "
               "fault_config gsi.h"),
         group("sets of queue pairs, faults", "work deadline budget_queue qpn_table "
               "fault_inject thread.h wakeup.h"),

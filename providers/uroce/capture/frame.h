@@ -8,16 +8,15 @@
 #define UROCE_CAPTURE_FRAME_H
 
 #include "capture.h"
+#include "wire/packet.h"
 
-enum {
-	FRAME_ETHERNET_BYTES = 14,
-	FRAME_UDP_BYTES = 8,
-};
+enum { FRAME_ETHERNET_BYTES = 14 };
 
 /* Returns the number of bytes in front of the UDP payload. */
 static inline size_t frame_headers_bytes(const struct capture_path *path)
 {
-	return FRAME_ETHERNET_BYTES + (path->ipv6 ? 40u : 20u) + FRAME_UDP_BYTES;
+	return FRAME_ETHERNET_BYTES + WIRE_UDP_BYTES +
+	       (path->ipv6 ? WIRE_IPV6_BYTES : WIRE_IPV4_BYTES);
 }
 
 /*

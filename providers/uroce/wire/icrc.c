@@ -17,11 +17,9 @@
 #include "icrc.h"
 #include "packet.h"
 
-#define IPV4_BYTES 20
-#define UDP_BYTES 8
 #define IPV4_MAX_BYTES 65535
 #define IPV4_ID_OFFSET 4
-#define IPV4_AFTER_ID (IPV4_BYTES - IPV4_ID_OFFSET - 2)
+#define IPV4_AFTER_ID (WIRE_IPV4_BYTES - IPV4_ID_OFFSET - 2)
 
 #define PROTOCOL_UDP 17u
 /* Version 4, five words, TOS masked; the total length is in the lower half. */
@@ -101,7 +99,7 @@ static inline __attribute__((always_inline)) void
 write_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip_id,
 	    uint32_t udp_payload_length, const uint8_t *bth)
 {
-	uint32_t length = udp_payload_length + UDP_BYTES;
+	uint32_t length = udp_payload_length + WIRE_UDP_BYTES;
 	const uint8_t *src = path->src, *dst = path->dst;
 
 	if (ipv6) {
@@ -114,7 +112,7 @@ write_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t i
 		}
 	} else {
 		front[5] = ~0u;
-		front[6] = htobe32(IPV4_FIRST_WORD | ((length + IPV4_BYTES) & 0xffff));
+		front[6] = htobe32(IPV4_FIRST_WORD | ((length + WIRE_IPV4_BYTES) & 0xffff));
 		front[7] = htobe32((uint32_t)ip_id << 16 | IPV4_FLAGS);
 		front[8] = htobe32(IPV4_THIRD_WORD);
 		/* An IPv4 address is the last word of its GID. */
@@ -251,10 +249,12 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 	    0xc5f6e21bu, 0x509cc277u)
 
 /* Effect of both length fields (UDP, and IPv4 or IPv6), of which all upper bytes are 0. */
-#define OF_LENGTH_4(udp) (BEFORE_2(udp) ^ BEFORE_24((udp) + IPV4_BYTES))
+#define OF_LENGTH_4(udp) (BEFORE_2(udp) ^ BEFORE_24((udp) + WIRE_IPV4_BYTES))
 #define OF_LENGTH_6(udp) (BEFORE_2(udp) ^ BEFORE_42(udp))
-#define LENGTH_4(length) OF_LENGTH_4((length) + UDP_BYTES) ^ OF_LENGTH_4(SHORT_MIN + UDP_BYTES)
-#define LENGTH_6(length) OF_LENGTH_6((length) + UDP_BYTES) ^ OF_LENGTH_6(SHORT_MIN + UDP_BYTES)
+#define LENGTH_4(length) \
+	OF_LENGTH_4((length) + WIRE_UDP_BYTES) ^ OF_LENGTH_4(SHORT_MIN + WIRE_UDP_BYTES)
+#define LENGTH_6(length) \
+	OF_LENGTH_6((length) + WIRE_UDP_BYTES) ^ OF_LENGTH_6(SHORT_MIN + WIRE_UDP_BYTES)
 #define FOUR(LENGTH, from) LENGTH(from), LENGTH((from) + 4), LENGTH((from) + 8), LENGTH((from) + 12)
 #define ALL_LENGTHS(LENGTH)                                                             \
 	{                                                                               \
@@ -458,7 +458,7 @@ static uint32_t remove_zero_bytes(uint32_t state, uint32_t n)
 static __attribute__((noinline)) enum wire_icrc_verdict solve_ip_id(uint32_t difference,
 								    size_t covered, uint16_t *ip_id)
 {
-	uint32_t after_id = (uint32_t)(IPV4_AFTER_ID + UDP_BYTES + covered);
+	uint32_t after_id = (uint32_t)(IPV4_AFTER_ID + WIRE_UDP_BYTES + covered);
 
 	difference = remove_zero_bytes(difference, after_id + 4);
 	/*
@@ -478,7 +478,7 @@ inline enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint
 	uint32_t difference;
 
 	if (length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES ||
-	    length > IPV4_MAX_BYTES - IPV4_BYTES - UDP_BYTES)
+	    length > IPV4_MAX_BYTES - WIRE_IPV4_BYTES - WIRE_UDP_BYTES)
 		return WIRE_ICRC_BAD;
 	difference = icrc_of(path, *ip_id, packet, length) ^ wire_get_le32(packet + covered);
 	if (!difference)

@@ -5,6 +5,7 @@
  * length, which is checked once.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "bytes.h"
 #include "opcode_table.h"
@@ -236,4 +237,52 @@ unsigned int wire_build_headers(const struct wire_packet *packet, uint8_t *bytes
 	if (entry->reserved_bytes)
 		memset(bytes + WIRE_BTH_BYTES, 0, entry->reserved_bytes);
 	return entry->header_length;
+}
+
+/* ---- IP ---- */
+
+enum {
+	IPV4_VERSION_AND_LENGTH = 0x45,
+	IPV4_DONT_FRAGMENT = 0x4000,
+	IPV6_VERSION = 6,
+	DEFAULT_HOP_LIMIT = 64,
+};
+
+/* RFC 1071, over a header whose checksum field is 0. */
+static uint16_t ipv4_checksum(const uint8_t header[WIRE_IPV4_BYTES])
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < WIRE_IPV4_BYTES; i += 2)
+		sum += wire_get_be16(header + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+void wire_put_ip(const struct wire_ip *ip, uint8_t *to)
+{
+	uint8_t hop_limit = ip->hop_limit ? ip->hop_limit : DEFAULT_HOP_LIMIT;
+	uint16_t length = (uint16_t)(WIRE_UDP_BYTES + ip->payload_length);
+
+	if (ip->ipv6) {
+		wire_put_be32(to, (uint32_t)IPV6_VERSION << 28 | (uint32_t)ip->traffic_class << 20);
+		wire_put_be16(to + 4, length);
+		to[6] = WIRE_PROTOCOL_UDP;
+		to[7] = hop_limit;
+		memcpy(to + 8, ip->src, 16);
+		memcpy(to + 24, ip->dst, 16);
+		return;
+	}
+	to[0] = IPV4_VERSION_AND_LENGTH;
+	to[1] = ip->traffic_class;
+	wire_put_be16(to + 2, (uint16_t)(WIRE_IPV4_BYTES + length));
+	wire_put_be16(to + 4, ip->id);
+	wire_put_be16(to + 6, IPV4_DONT_FRAGMENT);
+	to[8] = hop_limit;
+	to[9] = WIRE_PROTOCOL_UDP;
+	wire_put_be16(to + 10, 0);
+	memcpy(to + 12, ip->src + 12, 4);
+	memcpy(to + 16, ip->dst + 12, 4);
+	wire_put_be16(to + 10, ipv4_checksum(to));
 }

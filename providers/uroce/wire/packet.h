@@ -136,4 +136,22 @@ static inline void wire_put_bth(uint8_t *at, uint8_t opcode, unsigned int flags,
 }
 unsigned int wire_build_extensions(const struct wire_packet *packet, uint8_t opcode, uint8_t *at);
 
+/* The IP header of a UDP datagram.  Addresses are GIDs. */
+struct wire_ip {
+	bool ipv6;
+	const uint8_t *src, *dst;
+	uint8_t traffic_class;
+	uint8_t hop_limit;     /* 0: unknown; 64, the initial value of most senders, is written */
+	uint16_t id;	       /* IPv4 only */
+	size_t payload_length; /* of the UDP datagram */
+};
+enum {
+	WIRE_IPV4_BYTES = 20,
+	WIRE_IPV6_BYTES = 40,
+	WIRE_UDP_BYTES = 8,
+	WIRE_PROTOCOL_UDP = 17,
+};
+/* Writes the header, of WIRE_IPV4_BYTES or WIRE_IPV6_BYTES.  The IPv6 flow label is 0. */
+void wire_put_ip(const struct wire_ip *ip, uint8_t *to);
+
 #endif

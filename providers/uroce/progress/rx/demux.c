@@ -5,7 +5,6 @@
 
 #include "broker/gsi_packet.h"
 #include "progress/gsi/gsi_progress.h"
-#include "grh.h"
 #include "progress/tx/capture_hook.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -228,10 +227,26 @@ static bool is_ud(const struct wire_packet *packet)
 	return (packet->opcode & WIRE_SERVICE_MASK) == WIRE_UD;
 }
 
-/* Builds the GRH of a datagram.  The caller has checked the ICRC, so that the IPv4 ID is known. */
+/*
+ * Builds the 40 bytes in front of a received datagram (GRH): its IPv6 header, or in the last 20
+ * bytes its IPv4 header.  A UDP socket does not deliver headers.  The caller has checked the ICRC,
+ * so that the IPv4 ID is known.
+ */
 static void add_grh(struct rx_ctx *rx, struct wire_packet *packet, size_t length)
 {
-	grh_build(rx->header, path_of_batch(rx), rx->ip_id, length, rx->batch);
+	const struct wire_path *path = path_of_batch(rx);
+	const struct wire_ip ip = {
+		.ipv6 = path->ipv6,
+		.src = path->src,
+		.dst = path->dst,
+		.traffic_class = rx->batch->traffic_class,
+		.hop_limit = rx->batch->hop_limit,
+		.id = rx->ip_id,
+		.payload_length = length,
+	};
+
+	memset(rx->header, 0, ENG_GRH_BYTES - WIRE_IPV4_BYTES);
+	wire_put_ip(&ip, rx->header + (ip.ipv6 ? 0 : ENG_GRH_BYTES - WIRE_IPV4_BYTES));
 	packet->network_header = rx->header;
 }
 

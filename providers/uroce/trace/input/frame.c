@@ -14,16 +14,13 @@
 #define ETHERTYPE_QINQ 0x88a8
 #define VLAN_BYTES 4
 
-#define IPV4_BYTES 20
 #define IPV4_FRAGMENT 0x3fff /* offset and "more fragments" */
-#define IPV6_BYTES 40
 #define IPV6_HOP_BY_HOP 0
 #define IPV6_ROUTING 43
 #define IPV6_FRAGMENT 44
 #define IPV6_OPTIONS 60
 #define IPV6_MAX_EXTENSIONS 8
 #define PROTOCOL_UDP 17
-#define UDP_BYTES 8
 #define COOKED_OUTGOING 4 /* packet type in a cooked header: sent by this host */
 
 /* Offset of the EtherType, and size, of each link header; size 0: raw IP. */
@@ -97,7 +94,7 @@ static enum frame_verdict read_ipv4(struct unparsed *rest, struct frame *frame)
 	const uint8_t *ip = rest->at;
 	size_t header = (size_t)(ip[0] & 15) * 4;
 
-	if (header < IPV4_BYTES || !limit_length(rest, wire_get_be16(ip + 2)))
+	if (header < WIRE_IPV4_BYTES || !limit_length(rest, wire_get_be16(ip + 2)))
 		return FRAME_BROKEN;
 	if (ip[9] != PROTOCOL_UDP)
 		return FRAME_OTHER;
@@ -119,14 +116,14 @@ static enum frame_verdict read_ipv6(struct unparsed *rest, struct frame *frame)
 	const uint8_t *ip = rest->at;
 	uint8_t next = ip[6];
 
-	if (!limit_length(rest, IPV6_BYTES + (size_t)wire_get_be16(ip + 4)))
+	if (!limit_length(rest, WIRE_IPV6_BYTES + (size_t)wire_get_be16(ip + 4)))
 		return FRAME_BROKEN;
 	frame->path.ipv6 = true;
 	frame->path.icrc_state = 0;
 	frame->ip_id = 0;
 	memcpy(frame->path.src, ip + 8, 16);
 	memcpy(frame->path.dst, ip + 24, 16);
-	skip_bytes(rest, IPV6_BYTES);
+	skip_bytes(rest, WIRE_IPV6_BYTES);
 	for (int i = 0; i < IPV6_MAX_EXTENSIONS; i++) {
 		if (next == IPV6_FRAGMENT)
 			return FRAME_FRAGMENT;
@@ -151,13 +148,13 @@ static enum frame_verdict read_udp(struct unparsed *rest, struct frame *frame)
 		return FRAME_OTHER;
 	if (wire_get_be16(udp + 2) != WIRE_UDP_PORT)
 		return FRAME_OTHER;
-	if (rest->captured < UDP_BYTES)
+	if (rest->captured < WIRE_UDP_BYTES)
 		return FRAME_CUT;
 	length = wire_get_be16(udp + 4);
-	if (length < UDP_BYTES || !limit_length(rest, length))
+	if (length < WIRE_UDP_BYTES || !limit_length(rest, length))
 		return FRAME_BROKEN;
 	frame->path.src_port = wire_get_be16(udp);
-	skip_bytes(rest, UDP_BYTES);
+	skip_bytes(rest, WIRE_UDP_BYTES);
 	if (rest->length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
 		return FRAME_BROKEN;
 	if (rest->captured < WIRE_BTH_BYTES)
@@ -206,9 +203,9 @@ enum frame_verdict frame_read(int link_type, const uint8_t *bytes, size_t captur
 		return FRAME_OTHER;
 	frame->way = cooked_way(link_type, bytes);
 	version = skip_link_header(link, &rest);
-	if (version == 4 && rest.captured >= IPV4_BYTES)
+	if (version == 4 && rest.captured >= WIRE_IPV4_BYTES)
 		verdict = read_ipv4(&rest, frame);
-	else if (version == 6 && rest.captured >= IPV6_BYTES)
+	else if (version == 6 && rest.captured >= WIRE_IPV6_BYTES)
 		verdict = read_ipv6(&rest, frame);
 	return verdict == FRAME_ROCE ? read_udp(&rest, frame) : verdict;
 }

@@ -17,8 +17,6 @@
 #include "verbs/uroce.h"
 
 enum {
-	IPV4_BYTES = 20,
-	IPV6_BYTES = 40,
 	/* Size of a MAD in its packet without the IP header: UDP, BTH, DETH, MAD, ICRC. */
 	MAD_PACKET_BYTES = 8 + 12 + 8 + MAD_BYTES + 4,
 };
@@ -228,7 +226,8 @@ uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t s
 				const uint8_t dgid[16])
 {
 	uint32_t route_mtu = ucm_route_mtu(sgid, dgid, ucm_scope_id_of(dgid, device->number));
-	uint32_t needed = MAD_PACKET_BYTES + (gid_is_ipv4(dgid) ? IPV4_BYTES : IPV6_BYTES);
+	uint32_t needed =
+		MAD_PACKET_BYTES + (gid_is_ipv4(dgid) ? WIRE_IPV4_BYTES : WIRE_IPV6_BYTES);
 	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
 	uint8_t code;
 

@@ -11,8 +11,6 @@
 #define MTU_BYTES(mtu) (128u << (mtu))
 /* Headers of the first packet of a WRITE after the IP header: UDP, BTH, RETH, ICRC. */
 #define PACKET_OVERHEAD (8 + 12 + 16 + 4)
-#define IPV4_BYTES 20
-#define IPV6_BYTES 40
 /* Maximum age of a path MTU that the kernel reported, when a QP connects. */
 #define CONNECT_MAX_AGE_MS 100
 /* Minimum time between two messages, since many QPs may share a path. */
@@ -56,7 +54,7 @@ static void check_path(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int 
 
 	link_peer_path(qp->progress.peer, &path);
 	packet = MTU_BYTES(path_mtu) + PACKET_OVERHEAD;
-	packet += gid_is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
+	packet += gid_is_ipv4(path.dst) ? WIRE_IPV4_BYTES : WIRE_IPV6_BYTES;
 	if (!actual_mtu || actual_mtu >= packet)
 		return;
 	progress_count_event(qp->progress.worker, PROGRESS_COUNT_PATH_TOO_SMALL);
