@@ -47,8 +47,8 @@ LAYERS = {
         group("packets into a burst", "tx_build"),
         group("send queue", "sq"),
         group("state of loss recovery", "loss_state"),
-        group("responder, actions of loss recovery", "responder response resp_check uc_ud "
-              "ecn ack_req retransmit read_retry"),
+        group("responder, actions of loss recovery", "responder response resp_check "
+              "resp_atomic uc_ud ecn ack_req retransmit read_retry"),
         group("probes, invariants", "probe invariants"),
         group("events and timers of loss recovery", "loss"),
         group("requester beside completer", "requester completer", apart=True),

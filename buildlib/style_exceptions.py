@@ -24,7 +24,7 @@ PARAMETERS = {
     "given by libibverbs": {
         "libibverbs/gids.c": "_ibv_query_gid_ex",
         "providers/uroce/verbs/mr/mr.c": "uroce_rereg_mr",
-        "providers/uroce/verbs/qp/wr_api.c": "begin_atomic",
+        "providers/uroce/verbs/qp/wr_api.c": "begin_atomic wr_flush",
     },
     "replaces a function of the product": {
         "tests/unit/ucm/world.c": "gsi_port_bind",

@@ -87,6 +87,13 @@ static bool invalidate(void *owner, uint32_t key)
 	return key % 3 != side->number;
 }
 
+static bool flush(void *owner, const struct eng_flush *request)
+{
+	require(request->need != 0);
+	return request->whole_region ||
+	       map(owner, request->rkey, request->addr, request->length, ENG_REMOTE_WRITE);
+}
+
 static bool bind_window(void *owner, const struct eng_send_wqe *wqe)
 {
 	(void)owner;
@@ -95,6 +102,7 @@ static bool bind_window(void *owner, const struct eng_send_wqe *wqe)
 
 static const struct eng_ops engine_ops = { .map_local = map_local,
 					   .map_remote = map_remote,
+					   .flush = flush,
 					   .complete = complete,
 					   .event = event,
 					   .invalidate = invalidate,
@@ -166,7 +174,8 @@ static void set_attr(struct side *side, uint32_t mtu)
 	/* Both directions begin near the wrap or near the start. */
 	attr->sq_psn = side->number ? 0xfffff8 : 3;
 	attr->rq_psn = side->number ? 3 : 0xfffff8;
-	attr->access = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC;
+	attr->access = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC | ENG_FLUSH_GLOBAL |
+		       ENG_FLUSH_PERSISTENT;
 	attr->qkey = QKEY;
 	attr->timeout_code = next8() & 31;
 	attr->retry_count = counts & 7;
@@ -234,9 +243,6 @@ void side_post_send(struct side *side)
 	memset(wqe, 0, eng_send_slot_bytes(MAX_SGE, MAX_INLINE));
 	wqe->wr_id = side->next_send++;
 	wqe->op = op % ENG_OPS;
-	/* No verbs call makes these yet. */
-	if (wqe->op == ENG_ATOMIC_WRITE || wqe->op == ENG_FLUSH)
-		wqe->op = ENG_WRITE;
 	wqe->flags = next8() & (ENG_SIGNALED | ENG_FENCE | ENG_SOLICITED);
 	wqe->immediate = rkey;
 	if (wqe->op == ENG_LOCAL_INV || wqe->op == ENG_BIND_MW) {
@@ -268,6 +274,14 @@ void side_post_send(struct side *side)
 		wqe->data.sge[0].length = 8;
 		wqe->data.sge[0].addr = region_va(BOTH);
 		wqe->data.sge[0].lkey = BOTH + 0x10 * side->number;
+	}
+	if (wqe->op == ENG_ATOMIC_WRITE) {
+		wqe->length = 8;
+		wqe->flags |= ENG_INLINE;
+	}
+	if (wqe->op == ENG_FLUSH && !side->datagrams) {
+		wqe->sge_count = 0;
+		wqe->remote.flush = 1 + rkey % 3 + (rkey & WIRE_FLUSH_MR);
 	}
 	eng_sq_push(side->qp);
 	eng_flush(side->qp);

@@ -95,7 +95,9 @@ static bool draw_range(struct world *world, struct region *region)
 /* How a registration of a range of the arena may be answered. */
 static enum expect predict(struct world *world, const struct region *region)
 {
-	const int known = IBV_ACCESS_LOCAL_WRITE | REMOTE | IBV_ACCESS_MW_BIND |
+	/* IBV_ACCESS_FLUSH_GLOBAL; _PERSISTENT is refused, since the arena is not a file. */
+	const int flush_global = 1 << 8;
+	const int known = flush_global | IBV_ACCESS_LOCAL_WRITE | REMOTE | IBV_ACCESS_MW_BIND |
 			  IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
 			  IBV_ACCESS_RELAXED_ORDERING;
 	bool writes = region->access & IBV_ACCESS_LOCAL_WRITE;

@@ -68,6 +68,15 @@ enum eng_use {
 	ENG_USE_RECEIVE, /* a receive request, whose keys are of its queue's protection domain */
 };
 
+/* A FLUSH to execute. */
+struct eng_flush {
+	uint64_t addr;
+	uint32_t length; /* in bytes */
+	uint32_t rkey;
+	uint32_t need;	   /* ENG_FLUSH_GLOBAL, ENG_FLUSH_PERSISTENT or both */
+	bool whole_region; /* all memory of rkey instead of the range */
+};
+
 /*
  * All calls that leave the engine.  owner is eng_qp.owner.  They are made inside eng_receive(),
  * eng_transmit(), eng_expire(), eng_flush() and eng_set_state() and must not call back into the
@@ -83,6 +92,12 @@ struct eng_ops {
 	/* R_Key check and bounds check for need (set of enum eng_access); NULL as above. */
 	void *(*map_remote)(void *owner, uint32_t rkey, uint64_t addr, uint32_t length,
 			    uint32_t need);
+	/*
+	 * Executes a FLUSH after the checks of map_remote() for flush->need.  Returns false if they
+	 * fail, or if the memory cannot be made persistent.  May be NULL: then the operation is
+	 * refused.
+	 */
+	bool (*flush)(void *owner, const struct eng_flush *flush);
 	void (*complete)(void *owner, const struct eng_wc *wc);
 	void (*event)(void *owner, enum eng_event event);
 	/*

@@ -155,7 +155,7 @@ struct requester {
 
 enum resp_res_kind {
 	RESP_RES_FREE,
-	RESP_RES_READ, /* also ATOMIC_WRITE: its response is that of a READ of 0 bytes */
+	RESP_RES_READ, /* also ATOMIC_WRITE and FLUSH, answered as a READ of 0 bytes */
 	RESP_RES_ATOMIC,
 };
 

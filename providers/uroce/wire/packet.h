@@ -85,6 +85,19 @@ struct wire_packet {
 };
 
 /*
+ * Fields of the FETH (IBA volume 1, annex A19).  Placement types, a set: earlier writes to the
+ * memory must be visible to all, and must survive a loss of power.  Selectivity: the range of the
+ * RETH, or all memory of its R_Key.
+ */
+enum wire_feth {
+	WIRE_FLUSH_GLOBAL = 0x01,
+	WIRE_FLUSH_PERSISTENT = 0x02,
+	WIRE_FLUSH_TYPES = WIRE_FLUSH_GLOBAL | WIRE_FLUSH_PERSISTENT,
+	WIRE_FLUSH_MR = 0x10,
+	WIRE_FLUSH_DEFINED = WIRE_FLUSH_TYPES | WIRE_FLUSH_MR,
+};
+
+/*
  * Zeroes packet.  In two halves, because the compiler generates four stores for each, but a loop
  * for the whole.
  */

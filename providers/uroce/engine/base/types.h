@@ -85,6 +85,8 @@ enum eng_access {
 	ENG_REMOTE_READ = 4,
 	ENG_REMOTE_ATOMIC = 8,
 	ENG_MW_BIND = 16,
+	ENG_FLUSH_GLOBAL = 256,
+	ENG_FLUSH_PERSISTENT = 512,
 };
 
 /* Events of a QP other than completions. */

@@ -45,6 +45,7 @@ struct eng_send_wqe {
 			uint64_t compare_add;
 			uint64_t swap;
 			uint32_t rkey;
+			uint32_t flush; /* FLUSH: its FETH */
 		} remote;
 		struct {
 			const struct eng_path *path; /* path of the address handle */

@@ -39,6 +39,12 @@ static enum request_error check_opcode_sequence(const struct eng_qp *qp,
 									    : REQUEST_INVALID;
 }
 
+uint32_t flush_rights(const struct wire_packet *packet)
+{
+	return (packet->flush & WIRE_FLUSH_GLOBAL ? ENG_FLUSH_GLOBAL : 0) |
+	       (packet->flush & WIRE_FLUSH_PERSISTENT ? ENG_FLUSH_PERSISTENT : 0);
+}
+
 /* Checks the operations that the QP as a whole allows (IBV_QP_ACCESS_FLAGS). */
 static enum request_error check_opcode_enabled(const struct eng_qp *qp,
 					       const struct wire_packet *packet)
@@ -57,6 +63,9 @@ static enum request_error check_opcode_enabled(const struct eng_qp *qp,
 		break;
 	case WIRE_FAMILY_ATOMIC:
 		need = ENG_REMOTE_ATOMIC;
+		break;
+	case WIRE_FAMILY_FLUSH:
+		need = flush_rights(packet);
 		break;
 	default:
 		return REQUEST_INVALID;
@@ -80,7 +89,7 @@ static enum request_error check_resources(const struct eng_qp *qp, const struct 
 	    eng_ring_used(qp->rq) == 0)
 		return REQUEST_RNR;
 	if ((family == WIRE_FAMILY_READ || family == WIRE_FAMILY_ATOMIC ||
-	     family == WIRE_FAMILY_ATOMIC_WRITE) &&
+	     family == WIRE_FAMILY_ATOMIC_WRITE || family == WIRE_FAMILY_FLUSH) &&
 	    !resp_res_has_room(qp))
 		return REQUEST_INVALID;
 	return REQUEST_RIGHT;
@@ -120,6 +129,13 @@ static bool write_length_fits(const struct eng_qp *qp, const struct wire_packet 
 	return packet->payload_length < left;
 }
 
+/* Annex A19: values of the FETH other than the defined ones are reserved. */
+static bool flush_is_defined(const struct wire_packet *packet)
+{
+	return (packet->flush & WIRE_FLUSH_TYPES) &&
+	       !(packet->flush & ~(uint32_t)WIRE_FLUSH_DEFINED);
+}
+
 static enum request_error check_length(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
@@ -131,6 +147,8 @@ static enum request_error check_length(const struct eng_qp *qp, const struct wir
 	if (family == WIRE_FAMILY_ATOMIC_WRITE)
 		return packet->va % 8 == 0 && packet->payload_length == 8 ? REQUEST_RIGHT
 									  : REQUEST_INVALID;
+	if (family == WIRE_FAMILY_FLUSH)
+		return flush_is_defined(packet) ? REQUEST_RIGHT : REQUEST_INVALID;
 	if (!payload_fits_position(qp, packet))
 		return REQUEST_INVALID;
 	if (family == WIRE_FAMILY_WRITE && !write_length_fits(qp, packet))
@@ -140,15 +158,15 @@ static enum request_error check_length(const struct eng_qp *qp, const struct wir
 
 /*
  * R_Key check and bounds check of the whole range of the RETH; a length of zero refers to no
- * memory.  Atomics and ATOMIC_WRITE are checked when they are executed.
+ * memory.  Atomics, ATOMIC_WRITE and FLUSH are checked when they are executed.
  */
 static enum request_error check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	uint32_t need = wire_op_family(packet->opcode) == WIRE_FAMILY_READ ? ENG_REMOTE_READ
-									   : ENG_REMOTE_WRITE;
+	enum wire_family family = wire_op_family(packet->opcode);
+	uint32_t need = family == WIRE_FAMILY_READ ? ENG_REMOTE_READ : ENG_REMOTE_WRITE;
 
 	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0 ||
-	    wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_WRITE)
+	    family == WIRE_FAMILY_ATOMIC_WRITE || family == WIRE_FAMILY_FLUSH)
 		return REQUEST_RIGHT;
 	if (!qp->ops->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
 		return REQUEST_REMOTE_ACCESS;

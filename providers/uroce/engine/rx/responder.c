@@ -246,53 +246,6 @@ static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
 	entry->srqn = qp->resp.srqn;
 }
 
-/* Stores eight bytes in one access; acknowledged as a READ of zero bytes is. */
-static enum request_error execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
-{
-	uint64_t value, *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va,
-						      sizeof(*target), ENG_REMOTE_WRITE);
-
-	if (!target)
-		return REQUEST_REMOTE_ACCESS;
-	if ((uintptr_t)target % sizeof(*target))
-		return REQUEST_INVALID;
-	memcpy(&value, packet->payload, sizeof(value));
-	__atomic_store_n(target, value, __ATOMIC_SEQ_CST);
-	resp_res_new(qp, packet->psn, 1);
-	return REQUEST_RIGHT;
-}
-
-/*
- * Executes the Atomic and returns the value before it.  Also atomic with respect to other threads
- * of this host that use atomic instructions.
- */
-static uint64_t atomic_apply(uint64_t *target, const struct wire_packet *packet)
-{
-	uint64_t expected = packet->compare;
-
-	if ((packet->opcode & WIRE_OPERATION_MASK) == WIRE_FETCH_ADD)
-		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n(target, &expected, packet->swap_add, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_SEQ_CST);
-	return expected;
-}
-
-static enum request_error execute_atomic(struct eng_qp *qp, const struct wire_packet *packet)
-{
-	uint64_t *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va, sizeof(*target),
-					       ENG_REMOTE_ATOMIC);
-	struct resp_res *entry;
-
-	if (!target)
-		return REQUEST_REMOTE_ACCESS;
-	if ((uintptr_t)target % sizeof(*target))
-		return REQUEST_INVALID;
-	entry = resp_res_new(qp, packet->psn, 1);
-	entry->kind = RESP_RES_ATOMIC;
-	entry->original = atomic_apply(target, packet);
-	return REQUEST_RIGHT;
-}
-
 /*
  * Executes a packet that has passed check_request(), and returns the errors that only the execution
  * shows.
@@ -311,6 +264,8 @@ static enum request_error execute(struct eng_qp *qp, const struct wire_packet *p
 		return execute_atomic(qp, packet);
 	case WIRE_FAMILY_ATOMIC_WRITE:
 		return execute_atomic_write(qp, packet);
+	case WIRE_FAMILY_FLUSH:
+		return execute_flush(qp, packet);
 	default:
 		return REQUEST_INVALID;
 	}
@@ -387,10 +342,10 @@ static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet
 }
 
 /*
- * A duplicate ATOMIC_WRITE is not executed again; its response carries no data, so a new one is
- * made.
+ * A duplicate ATOMIC_WRITE or FLUSH is not executed again; its response carries no data, so a new
+ * one is made.
  */
-static void duplicate_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
+static void duplicate_without_data(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct resp_res *entry = resp_res_find(qp, packet->psn);
 
@@ -409,7 +364,8 @@ static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packe
 		duplicate_atomic(qp, packet);
 		break;
 	case WIRE_FAMILY_ATOMIC_WRITE:
-		duplicate_atomic_write(qp, packet);
+	case WIRE_FAMILY_FLUSH:
+		duplicate_without_data(qp, packet);
 		break;
 	default:
 		/* A duplicate is acknowledged, not executed; a pending NAK acknowledges it as well.

@@ -87,6 +87,19 @@ enum request_error check_request(const struct eng_qp *qp, const struct wire_pack
  */
 enum request_error check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet);
 
+/* Returns the rights that the placement types of a FLUSH need: set of enum eng_access. */
+uint32_t flush_rights(const struct wire_packet *packet);
+
+/* ---- resp_atomic.c ---- */
+
+/*
+ * Execute an Atomic, an ATOMIC_WRITE or a FLUSH that has passed the checks, and add its responder
+ * resource; check R_Key, bounds and alignment themselves.
+ */
+enum request_error execute_atomic(struct eng_qp *qp, const struct wire_packet *packet);
+enum request_error execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet);
+enum request_error execute_flush(struct eng_qp *qp, const struct wire_packet *packet);
+
 /* ---- uc_ud.c ---- */
 
 /*

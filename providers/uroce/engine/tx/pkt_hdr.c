@@ -47,12 +47,13 @@ uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, 
 	return message_services[qp->type] | operation_of(op_row(wqe->op), index, wqe->packets);
 }
 
-/* Fields of RETH and AtomicETH. */
+/* Fields of FETH, RETH and AtomicETH. */
 static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct wire_packet *packet)
 {
 	packet->va = wqe->remote.va + offset;
 	packet->rkey = wqe->remote.rkey;
 	packet->dma_length = wqe->length - offset;
+	packet->flush = wqe->remote.flush;
 	if (op_row(wqe->op)->response != OP_ATOMIC_RESPONSE)
 		return;
 	packet->compare = wqe->remote.compare_add;
@@ -80,7 +81,6 @@ static uint32_t request_extensions(const struct eng_qp *qp, const struct eng_sen
 	packet.immediate = wqe->immediate;
 	packet.invalidate_rkey = wqe->immediate;
 	packet.xrc_srqn = wqe->xrc_srqn;
-	packet.flush = 0;
 	return put_extensions(&packet, opcode, at);
 }
 

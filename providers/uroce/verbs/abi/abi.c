@@ -10,6 +10,7 @@
 #include "verbs/uroce.h"
 
 struct uroce_abi uroce_abi;
+bool abi_has_dropin;
 
 /*
  * Verified against the headers of each release.  v34 has fewer slots, and v36 follows sysfs
@@ -249,6 +250,19 @@ void abi_set_ops(struct verbs_context_max *context, const struct abi_ops *ops)
 
 	abi_fill_slots(uroce_abi.layout, ops, slots);
 	uroce_abi.set_ops(abi_verbs_context(context), slots);
+}
+
+/* Offset of wr_flush in ibv_qp_ex. */
+#define WR_FLUSH_OFFSET (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(abi_wr_flush))
+
+bool abi_qp_has_flush(void)
+{
+	return abi_has_dropin || uroce_abi.qp_comp_mask > WR_FLUSH_OFFSET;
+}
+
+void abi_qp_set_flush(struct verbs_qp *qp, abi_wr_flush flush)
+{
+	memcpy(qp->bytes + WR_FLUSH_OFFSET, &flush, sizeof(flush));
 }
 
 void abi_qp_set_ex(struct verbs_qp *qp)

@@ -135,6 +135,20 @@ struct verbs_srq {
  * program built with an older header uses are in the same place in all releases.
  */
 #define ABI_QP_BYTES 384
+
+/* Constants of RDMA FLUSH, which <infiniband/verbs.h> of rdma-core has from v45 on. */
+enum {
+	ABI_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	ABI_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	ABI_QP_EX_WITH_FLUSH = 1 << 11,
+	ABI_WC_FLUSH = 8,
+	ABI_FLUSH_RANGE = 0,
+	ABI_FLUSH_MR = 1,
+};
+/* ibv_qp_ex.wr_flush, which follows wr_atomic_write. */
+typedef void (*abi_wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
+			     uint8_t type, uint8_t level);
+
 /*
  * Bytes by which the mutex and the condition variable of an ibv_qp are larger than on amd64, for
  * which the layouts are recorded (8 on arm64).
@@ -182,6 +196,9 @@ struct uroce_abi {
 };
 extern struct uroce_abi uroce_abi;
 
+/* Programs call the drop-in libibverbs, which does not use comp_mask.  Set by provider.c. */
+extern bool abi_has_dropin;
+
 /* Looks up a symbol of the library: dlvsym() on its handle, or a test's table. */
 typedef void *(*abi_lookup)(void *library, const char *symbol, const char *node);
 
@@ -209,5 +226,11 @@ void *abi_verbs_context(struct verbs_context_max *context);
 void abi_set_ops(struct verbs_context_max *context, const struct abi_ops *ops);
 /* Allows the use of qp_ex, for both implementations of ibv_qp_to_qp_ex(). */
 void abi_qp_set_ex(struct verbs_qp *qp);
+/*
+ * Returns true if a queue pair may have wr_flush.  Without the drop-in, libibverbs before v45 keeps
+ * its comp_mask there.  abi_qp_set_flush() sets it, after abi_qp_set_ex().
+ */
+bool abi_qp_has_flush(void);
+void abi_qp_set_flush(struct verbs_qp *qp, abi_wr_flush flush);
 
 #endif

@@ -146,7 +146,8 @@ __attribute__((constructor)) static void register_copy(void)
 	 * Under the drop-in there is no use in registering as a driver; and the list of drivers is
 	 * modified without a lock, which is safe only while libibverbs itself loads drivers.
 	 */
-	if (!dlsym(library, UROCE_DROPIN_SYMBOL) && abi_load(library))
+	abi_has_dropin = dlsym(library, UROCE_DROPIN_SYMBOL);
+	if (!abi_has_dropin && abi_load(library))
 		uroce_abi.register_driver(&device_ops);
 	dlclose(library);
 }

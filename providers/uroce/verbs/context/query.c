@@ -13,7 +13,9 @@
 #define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
 
 #define CLOCK_KHZ UINT64_C(1000000)
-/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers do not define. */
+/* enum ib_uverbs_device_cap_flags of later kernel headers. */
+#define CAP_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define CAP_FLUSH_PERSISTENT (UINT64_C(1) << 39)
 #define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
 
 enum port_phys_state {
@@ -138,7 +140,8 @@ int uroce_query_device_ex(struct ibv_context *context,
 	if (attr_size < sizeof(attr->orig_attr))
 		return EINVAL;
 	fill_device(&all.orig_attr, to_uroce_context(context)->device);
-	all.device_cap_flags_ex = all.orig_attr.device_cap_flags | CAP_ATOMIC_WRITE;
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags | CAP_FLUSH_GLOBAL |
+				  CAP_FLUSH_PERSISTENT | CAP_ATOMIC_WRITE;
 	fill_odp(&all);
 	/* Completion timestamps are those of the monotonic clock, in nanoseconds. */
 	all.completion_timestamp_mask = UINT64_MAX;

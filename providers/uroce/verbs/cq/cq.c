@@ -39,9 +39,6 @@ enum {
 	MIN_ENTRIES = 256,
 };
 
-/* IBV_WC_FLUSH, which only later releases of libibverbs define. */
-#define WC_FLUSH 8
-
 static const uint8_t send_opcodes[ENG_OPS] = {
 	[ENG_SEND] = IBV_WC_SEND,
 	[ENG_SEND_IMM] = IBV_WC_SEND,
@@ -52,7 +49,7 @@ static const uint8_t send_opcodes[ENG_OPS] = {
 	[ENG_COMPARE_SWAP] = IBV_WC_COMP_SWAP,
 	[ENG_FETCH_ADD] = IBV_WC_FETCH_ADD,
 	[ENG_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
-	[ENG_FLUSH] = WC_FLUSH,
+	[ENG_FLUSH] = ABI_WC_FLUSH,
 	[ENG_LOCAL_INV] = IBV_WC_LOCAL_INV,
 	[ENG_BIND_MW] = IBV_WC_BIND_MW,
 };

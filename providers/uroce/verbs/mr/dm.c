@@ -173,7 +173,8 @@ static int check_region(const struct uroce_dm *dm, uint64_t offset, size_t lengt
 			unsigned int access)
 {
 	/* ibv_alloc_dm(3): memory regions of device memory are always zero-based. */
-	if (!(access & IBV_ACCESS_ZERO_BASED) || (access & IBV_ACCESS_ON_DEMAND))
+	if (!(access & IBV_ACCESS_ZERO_BASED) ||
+	    (access & (IBV_ACCESS_ON_DEMAND | ABI_ACCESS_FLUSH_PERSISTENT)))
 		return EINVAL;
 	/* Length 0 is valid: there is no memory to check. */
 	if (offset > dm->length || length > dm->length - offset)

@@ -9,7 +9,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "engine/base/types.h"
 #include "mr.h"
 #include "verbs/fork.h"
 
@@ -437,6 +436,23 @@ inline void *mkey_table_map(struct mkey_cache *cache, const void *domain, uint32
 	if (cache->key != key || cache->generation != table.generation)
 		return map_slow(cache, domain, key, addr, length, needed_rights);
 	return map_entry(cache->entry, domain, addr, length, needed_rights);
+}
+
+bool mkey_table_flush(struct mkey_cache *cache, const void *domain, const struct eng_flush *flush)
+{
+	const struct mkey_entry *entry = lookup_entry(cache, flush->rkey);
+	uint64_t length = flush->length;
+	void *memory;
+
+	if (!entry)
+		return false;
+	memory = map_entry(entry, domain, flush->whole_region ? entry->start : flush->addr,
+			   flush->whole_region ? 0 : flush->length, flush->need);
+	if (flush->whole_region)
+		length = entry->length;
+	if (!memory || !(flush->need & ENG_FLUSH_PERSISTENT) || !length)
+		return memory;
+	return uroce_memory_sync(memory, length) == 0;
 }
 
 size_t mkey_table_count(void)

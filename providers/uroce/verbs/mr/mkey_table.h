@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/engine.h"
+
 /* An access right in addition to enum eng_access: the key may be used as an L_Key. */
 #define MKEY_LOCAL (1u << 31)
 
@@ -91,6 +93,12 @@ int mkey_table_change(struct mkey_entry *entry, const struct mkey_entry *content
  */
 void *mkey_table_map(struct mkey_cache *cache, const void *domain, uint32_t key, uint64_t addr,
 		     uint32_t length, uint32_t needed_rights);
+
+/*
+ * Executes a FLUSH (struct eng_ops).  The end of a visit orders earlier writes, so only persistence
+ * costs anything: an msync() of the range, for which the visit waits.
+ */
+bool mkey_table_flush(struct mkey_cache *cache, const void *domain, const struct eng_flush *flush);
 
 /*
  * Returns the region or window of key (ignoring the low byte of a window's key), or NULL.  Called

@@ -10,15 +10,20 @@ _Static_assert((int)ENG_LOCAL_WRITE == IBV_ACCESS_LOCAL_WRITE &&
 		       (int)ENG_REMOTE_WRITE == IBV_ACCESS_REMOTE_WRITE &&
 		       (int)ENG_REMOTE_READ == IBV_ACCESS_REMOTE_READ &&
 		       (int)ENG_REMOTE_ATOMIC == IBV_ACCESS_REMOTE_ATOMIC &&
-		       (int)ENG_MW_BIND == IBV_ACCESS_MW_BIND,
+		       (int)ENG_MW_BIND == IBV_ACCESS_MW_BIND &&
+		       (int)ENG_FLUSH_GLOBAL == ABI_ACCESS_FLUSH_GLOBAL &&
+		       (int)ENG_FLUSH_PERSISTENT == ABI_ACCESS_FLUSH_PERSISTENT,
 	       "the engine's rights are those of verbs");
 
 enum {
 	ACCESS_RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
+			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | ABI_ACCESS_FLUSH_GLOBAL |
+			ABI_ACCESS_FLUSH_PERSISTENT,
 	/* Hints of the optional range (relaxed ordering) may be ignored, and are. */
 	ACCESS_FLAGS = ACCESS_RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE |
 		       IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
+	/* Flags that a region of the whole address space cannot have. */
+	NOT_IMPLICIT = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | ABI_ACCESS_FLUSH_PERSISTENT,
 };
 
 int uroce_mr_check_access(int access)
@@ -45,10 +50,12 @@ static int check_range(const void *addr, uint64_t length, uint64_t iova, int acc
 	if (!length)
 		return 0;
 	if (is_implicit(addr, length, access))
-		return iova || (access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)) ? EINVAL : 0;
+		return iova || (access & NOT_IMPLICIT) ? EINVAL : 0;
 	if (length > UROCE_MAX_MR_BYTES)
 		return EINVAL;
 	if ((uintptr_t)addr + length - 1 < (uintptr_t)addr || iova + length - 1 < iova)
+		return EINVAL;
+	if ((access & ABI_ACCESS_FLUSH_PERSISTENT) && !uroce_memory_is_file(addr, length))
 		return EINVAL;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return 0;

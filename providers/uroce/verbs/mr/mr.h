@@ -64,6 +64,12 @@ int uroce_memory_check(const void *addr, size_t length, bool writable);
 /* Returns 0 if all pages of the bytes are mapped, else EFAULT.  Does not fault pages in. */
 int uroce_memory_mapped(const void *addr, size_t length);
 
+/* Returns true if all of the bytes are in shared mappings of files, so that they can persist. */
+bool uroce_memory_is_file(const void *addr, size_t length);
+
+/* Writes the bytes, which are in mappings of files, to the files' storage.  Returns 0 or errno. */
+int uroce_memory_sync(const void *addr, size_t length);
+
 /* ---- dm.c ---- */
 
 /*

@@ -2,7 +2,8 @@
 #include "mr.h"
 
 #include <errno.h>
-#include <stdint.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -67,4 +68,35 @@ int uroce_memory_check(const void *addr, size_t length, bool writable)
 	 * cases as well.
 	 */
 	return result ? EFAULT : 0;
+}
+
+bool uroce_memory_is_file(const void *addr, size_t length)
+{
+	uintptr_t at = (uintptr_t)addr, end = at + length;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uintptr_t from, to;
+	unsigned long inode;
+	char sharing;
+
+	if (!maps)
+		return false;
+	/* proc(5): address range, permissions, offset, device, inode and path; in ascending order.
+	 */
+	while (at < end && fscanf(maps, "%" SCNxPTR "-%" SCNxPTR " %*3c%c %*s %*s %lu%*[^\n]",
+				  &from, &to, &sharing, &inode) == 4) {
+		if (to <= at)
+			continue;
+		if (from > at || sharing != 's' || !inode)
+			break;
+		at = to;
+	}
+	fclose(maps);
+	return at >= end;
+}
+
+int uroce_memory_sync(const void *addr, size_t length)
+{
+	struct pages pages = page_range(addr, length);
+
+	return msync((void *)pages.start, pages.bytes, MS_SYNC) ? errno : 0;
 }

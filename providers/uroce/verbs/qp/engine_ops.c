@@ -52,6 +52,14 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 	return mkey_table_map(&qp->rkey_cache, qp->pd->domain, rkey, addr, length, need);
 }
 
+/* Only RC has FLUSH, so the owner is never an XRC target. */
+static bool flush(void *owner, const struct eng_flush *flush)
+{
+	struct uroce_qp *qp = owner;
+
+	return mkey_table_flush(&qp->rkey_cache, qp->pd->domain, flush);
+}
+
 /* Not inlined, as map_xrc_target(). */
 static __attribute__((noinline)) void complete_xrc(const struct uroce_qp *qp,
 						   const struct eng_wc *wc)
@@ -184,6 +192,7 @@ static void ooo_free(void *owner, void *block)
 const struct eng_ops uroce_engine_ops = {
 	.map_local = map_local,
 	.map_remote = map_remote,
+	.flush = flush,
 	.complete = complete,
 	.event = event,
 	.get_recv_wqe = get_recv_wqe,

@@ -193,10 +193,28 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, co
 	wqe->flags |= ENG_INLINE;
 }
 
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, size_t length, uint8_t type,
+		     uint8_t level)
+{
+	struct eng_send_wqe *wqe = begin_wqe(ex, ENG_FLUSH);
+
+	if (!wqe)
+		return;
+	if (!type || (type & ~WIRE_FLUSH_TYPES) || level > ABI_FLUSH_MR || length > UINT32_MAX) {
+		set_error(to_qp(ex), EINVAL);
+		return;
+	}
+	wqe->remote.va = va;
+	wqe->remote.rkey = rkey;
+	wqe->remote.flush = type | (level == ABI_FLUSH_MR ? WIRE_FLUSH_MR : 0);
+	wqe->length = (uint32_t)length;
+}
+
 /* Returns false for operations without data, or whose data is set when they are begun. */
 static bool expects_data(const struct eng_send_wqe *wqe)
 {
-	return wqe->op != ENG_LOCAL_INV && wqe->op != ENG_BIND_MW && wqe->op != ENG_ATOMIC_WRITE;
+	return wqe->op != ENG_LOCAL_INV && wqe->op != ENG_BIND_MW && wqe->op != ENG_ATOMIC_WRITE &&
+	       wqe->op != ENG_FLUSH;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
@@ -339,6 +357,7 @@ static uint64_t supported_ops(enum eng_qp_type type)
 {
 	switch (type) {
 	case ENG_RC:
+		return OPS_RC | (abi_qp_has_flush() ? ABI_QP_EX_WITH_FLUSH : 0);
 	case ENG_XRC_SEND:
 		return OPS_RC;
 	case ENG_UC:
@@ -380,5 +399,7 @@ int uroce_wr_set_ops(struct uroce_qp *qp, uint64_t flags)
 	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_atomic_write = wr_atomic_write;
 	abi_qp_set_ex(&qp->base);
+	if (flags & ABI_QP_EX_WITH_FLUSH)
+		abi_qp_set_flush(&qp->base, wr_flush);
 	return 0;
 }
