@@ -177,6 +177,13 @@ struct client *client_find(const struct brokerd *brokerd, uint32_t number);
 bool client_send(int fd, const union broker_message *message, const struct link_fds *fds);
 /* Assigns a slot to the client.  Returns the socket that holds its name, or a negative errno. */
 int client_assign_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot);
+/*
+ * Finds a slot that the client holds but whose name is not bound: the kernel has dropped the socket
+ * that a reply carried, because the client had no descriptor left.  Returns a socket with the name,
+ * -ENOENT if there is no such slot, or another negative errno.
+ */
+int client_find_lost_slot(const struct brokerd *brokerd, const struct client *client,
+			  uint32_t *slot);
 void client_free_slots(struct brokerd *brokerd, const struct client *client);
 /*
  * Updates which slots are absent: those whose name is bound although no client of this broker holds

@@ -73,6 +73,20 @@ bool client_update_absent_slots(struct brokerd *brokerd)
 	return !listed || brokerd->slots.absent;
 }
 
+int client_find_lost_slot(const struct brokerd *brokerd, const struct client *client,
+			  uint32_t *slot)
+{
+	for (*slot = 0; *slot < UROCE_BROKER_SLOTS; ++*slot) {
+		int fd = -EADDRINUSE;
+
+		if (slots_holder(&brokerd->slots, *slot) == client->number)
+			fd = names_lock_slot(*slot);
+		if (fd != -EADDRINUSE)
+			return fd;
+	}
+	return -ENOENT;
+}
+
 int client_assign_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot)
 {
 	int fd = lock_free_slot(brokerd, slot);

@@ -31,10 +31,13 @@ static int serve_slot(struct brokerd *brokerd, struct client *client,
 		      struct uroce_broker_slot *request, struct link_fds *fds)
 {
 	uint32_t slot;
-	int lock = -ENOSPC;
+	int lock = client_find_lost_slot(brokerd, client, &slot);
 
-	if (slots_count_held(&brokerd->slots, client->number) < UROCE_BROKER_CLIENT_SLOTS)
-		lock = client_assign_slot(brokerd, client, &slot);
+	if (lock == -ENOENT) {
+		lock = -ENOSPC;
+		if (slots_count_held(&brokerd->slots, client->number) < UROCE_BROKER_CLIENT_SLOTS)
+			lock = client_assign_slot(brokerd, client, &slot);
+	}
 	if (lock < 0)
 		return lock;
 	fds->fd[fds->count++] = lock;

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import resource
+import select
 import socket
 import struct
 import time
@@ -128,6 +129,37 @@ def test_further_slots(broker, clients, sender):
     error, slot = worker.add_slot()
     assert error < 0 and slot == bc.NO_SLOT
     assert worker.alive()
+
+
+@contextlib.contextmanager
+def no_descriptor_left(pid="self"):
+    """The process can open none while this lasts."""
+    folder = f"/proc/{pid}/fd"
+    # Without the one by which the folder was read.
+    used = {int(fd) for fd in os.listdir(folder) if os.path.lexists(f"{folder}/{fd}")}
+    lowest_free = min(set(range(len(used) + 1)) - used)
+    number = 0 if pid == "self" else pid
+    soft, hard = resource.prlimit(number, resource.RLIMIT_NOFILE)
+    resource.prlimit(number, resource.RLIMIT_NOFILE, (lowest_free, hard))
+    yield
+    resource.prlimit(number, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_slot_that_was_not_received(broker, clients):
+    """The kernel drops its lock when the worker has no descriptor left; a request gets it again."""
+    worker, other = clients(), clients()
+    worker.send(bc.message(bc.SLOT, struct.pack("=II", bc.NO_SLOT, 0), number=2))
+    assert select.select([worker.sock], [], [], harness.PATIENCE)[0]
+    with no_descriptor_left():
+        data, rights, flags, _ = worker.sock.recvmsg(4096, socket.CMSG_SPACE(4))
+    assert flags & socket.MSG_CTRUNC and not rights
+    lost, _ = struct.unpack("=II", data[bc.HEADER.size:])
+    assert other.add_slot()[1] != lost
+    slots = [worker.add_slot() for _ in range(63)]
+    assert slots[0] == (0, lost)
+    assert all(error == 0 for error, _ in slots)
+    assert len({worker.slot} | {slot for _, slot in slots}) == 64
+    assert worker.add_slot()[0] < 0
 
 
 def check_steering(sender, living, dead=()):
@@ -264,17 +296,6 @@ def test_address_of_nobody(broker, clients):
     error, user, _ = client.add_address("192.0.2.77")
     assert error == -errno.EADDRNOTAVAIL and user == 0 and not client.members
     assert client.alive()
-
-
-@contextlib.contextmanager
-def no_descriptor_left(pid):
-    """The process can open none while this lasts."""
-    used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
-    lowest_free = min(set(range(len(used) + 1)) - used)
-    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
-    yield
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_member_that_cannot_be_passed(broker, place, clients):
