@@ -386,13 +386,13 @@ void gsi_receive_passed_on(struct brokerd *brokerd)
 
 /* ---- appointing a client to monitor the broker ---- */
 
-static void send_watch(struct client *client, bool on)
+static bool send_watch(const struct client *client)
 {
 	union broker_message message;
 
 	broker_message_init(&message, UROCE_BROKER_WATCH, 0);
-	message.on_off.flags = on ? UROCE_BROKER_ON : 0;
-	client_send(client->delivery_fd, &message, NULL);
+	message.on_off.flags = UROCE_BROKER_ON;
+	return client_send(client->delivery_fd, &message, NULL);
 }
 
 /* Returns the client of the lowest slot that uses queue pair 1 and did not stop sending PING. */
@@ -415,8 +415,7 @@ void gsi_appoint_watcher(struct brokerd *brokerd, uint64_t now)
 {
 	struct client *client = find_watcher(brokerd, now);
 
-	if (client && !client->watched_at) {
+	/* A client with a full delivery socket is tried again. */
+	if (client && !client->watched_at && send_watch(client))
 		client->watched_at = now;
-		send_watch(client, true);
-	}
 }
