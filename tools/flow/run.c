@@ -143,8 +143,12 @@ int run_pair(const struct flow_run *run, struct run_result *result)
 	int fd[FLOW_SIDES];
 
 	memset(result, 0, sizeof(*result));
-	if (stats == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+	if (stats == MAP_FAILED)
 		return -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)) {
+		munmap(stats, sizeof(*stats));
+		return -1;
+	}
 	result->scheme = run->scheme;
 	result->sc = *run->sc;
 	result->seed = run->options->seed;

@@ -84,6 +84,8 @@ static int create_memory(struct device *device, uint32_t receives_in_all, bool w
 	size_t receives = (size_t)receives_in_all * device->bytes;
 	uint32_t *indexes = calloc(receives_in_all, sizeof(*indexes));
 
+	/* device_close() frees it here. */
+	device->link[0].free_buffers = indexes;
 	device->memory_bytes = windows + slots + sends + receives;
 	device->memory = calloc(1, device->memory_bytes);
 	if (!device->memory || !indexes)
