@@ -121,8 +121,13 @@ int mounts_enter(struct tree *tree, const char **step)
 	if (pipe2(pipes, O_CLOEXEC))
 		return fail_step(step, "pipe");
 	child = fork();
-	if (child < 0)
-		return fail_step(step, "fork");
+	if (child < 0) {
+		int error = fail_step(step, "fork");
+
+		close(pipes[0]);
+		close(pipes[1]);
+		return error;
+	}
 	if (child == 0) {
 		result.error = enter_namespaces(tree, step);
 		if (result.error)
