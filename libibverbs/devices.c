@@ -55,6 +55,7 @@ static struct ibv_device **concat_lists(struct ibv_device **left, unsigned int l
 DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	const struct uroce_dropin_ops *provider;
+	__typeof__(&ibv_free_device_list) free_list;
 	struct ibv_device **list, **ours, **joined;
 	unsigned int our_count;
 	int count, saved;
@@ -70,6 +71,9 @@ DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 			list = joined;
 			count += (int)our_count;
 			saved = 0;
+		} else if ((free_list = DROPIN_REAL(ibv_free_device_list, "IBVERBS_1.1"))) {
+			/* Drops the references to the devices, too. */
+			free_list(ours);
 		}
 	}
 	if (num_devices)
