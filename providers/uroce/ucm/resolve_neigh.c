@@ -39,11 +39,15 @@ bool ucm_neigh_is_unresolved(const struct ucm_path *path, const struct ucm_addre
 	       !neighbour_is_resolved(next_hop);
 }
 
-/* Successive entries often have the same next hop, which is queried once. */
-static void query_neighbours(struct ucm_neigh_wait *list)
+/*
+ * Returns true if a next hop was queried for the first time.  Successive entries often have the
+ * same next hop.
+ */
+static bool query_neighbours(struct ucm_neigh_wait *list)
 {
 	const struct ucm_neigh_wait *previous = NULL;
 	uint64_t now = progress_now();
+	bool has_new = false;
 
 	for (struct ucm_neigh_wait *wait = list; wait; previous = wait, wait = wait->next) {
 		if (previous &&
@@ -54,9 +58,11 @@ static void query_neighbours(struct ucm_neigh_wait *list)
 		wait->resolved = neighbour_is_resolved(&wait->next_hop);
 		if (wait->resolved || (wait->queried && now - wait->queried < QUERY_NS))
 			continue;
+		has_new |= !wait->queried;
 		wait->queried = now;
 		neighbour_probe(wait->path.sgid, wait->path.dgid, get_scope_id(&wait->path));
 	}
+	return has_new;
 }
 
 /*
@@ -92,7 +98,9 @@ static void resolve_pending(void)
 	while ((list = pending)) {
 		pending = NULL;
 		ucm_unlock();
-		query_neighbours(list);
+		/* A new resolution does not wait as long as one that gets no reply. */
+		if (query_neighbours(list))
+			pause.tv_nsec = FIRST_PAUSE_NS;
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < LONGEST_PAUSE_NS)
 			pause.tv_nsec *= 2;
