@@ -69,9 +69,13 @@ int link_broker_address(struct link *link, const struct link_endpoint *endpoint,
 		error = link_broker_request(link, &message, -1, &fds);
 		*unsteered = message.address.flags & UROCE_BROKER_UNSTEERED;
 		if (error != -EADDRINUSE || link_now_ms() >= until)
-			return error ? error : fds.fd[0];
+			break;
 		nanosleep(&pause, NULL);
 	}
+	/* The kernel has dropped the member that the broker has given. */
+	if (error == -EMFILE)
+		link_broker_address_end(link, endpoint);
+	return error ? error : fds.fd[0];
 }
 
 void link_broker_address_end(struct link *link, const struct link_endpoint *endpoint)
