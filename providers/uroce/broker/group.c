@@ -70,23 +70,6 @@ void group_record_owner(struct broker_group *group, unsigned int index, unsigned
 	set_owner(group, index, owner);
 }
 
-void group_remove_member(struct broker_group *group, unsigned int owner)
-{
-	unsigned int index, last;
-
-	assert(owner < GROUP_UNKNOWN);
-	index = group->index[owner];
-	if (index == STEER_NONE)
-		return;
-	last = --group->count;
-	unset_owner(group, index);
-	if (index == last)
-		return;
-	owner = group->owner[last];
-	unset_owner(group, last);
-	set_owner(group, index, owner);
-}
-
 void group_fill_table(const struct broker_group *group, const struct broker_slots *slots,
 		      struct steer_table *table)
 {

@@ -44,8 +44,6 @@ uint16_t group_add_member(struct broker_group *group, unsigned int owner);
 void group_add_unknown(struct broker_group *group, unsigned int count);
 /* Records that the member at index belongs to owner, because owner received a probe for index. */
 void group_record_owner(struct broker_group *group, unsigned int index, unsigned int owner);
-/* Removes the owner's member after its socket was closed; the last member moves to its index. */
-void group_remove_member(struct broker_group *group, unsigned int owner);
 /*
  * Sets the number of members and marks all owners as unknown.  Called if a process may have closed
  * a member of unknown owner, since any other member may have moved then.

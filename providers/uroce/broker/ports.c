@@ -225,28 +225,17 @@ void ports_release(struct broker_ports *ports, uint32_t client,
 		remove_entry(ports, from);
 }
 
-/* Removes the entries of the client, or all entries if client is 0 (SLOTS_NO_CLIENT). */
-static void remove_entries(struct broker_ports *ports, uint32_t client)
+void ports_remove_client(struct broker_ports *ports, uint32_t client)
 {
 	for (unsigned int i = 0; i < PORTS_BUCKETS; i++) {
 		struct port_entry **from = &ports->bucket[i];
 
 		while (*from)
-			if (!client || (*from)->client == client)
+			if ((*from)->client == client)
 				remove_entry(ports, from);
 			else
 				from = &(*from)->next;
 	}
-}
-
-void ports_remove_client(struct broker_ports *ports, uint32_t client)
-{
-	remove_entries(ports, client);
-}
-
-void ports_free(struct broker_ports *ports)
-{
-	remove_entries(ports, 0);
 }
 
 uint32_t ports_find_listener(const struct broker_ports *ports, uint64_t service_id,

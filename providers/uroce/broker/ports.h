@@ -56,7 +56,6 @@ void ports_release(struct broker_ports *ports, uint32_t client,
 		   const struct uroce_broker_port *port);
 /* Removes all ports of a client whose connection has ended. */
 void ports_remove_client(struct broker_ports *ports, uint32_t client);
-void ports_free(struct broker_ports *ports);
 
 /*
  * Returns the client that listens at the service id (port space << 16 | port) on exactly this

@@ -83,7 +83,8 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	ports_free(&ports);
+	ports_remove_client(&ports, A);
+	ports_remove_client(&ports, B);
 	return 0;
 }
 
