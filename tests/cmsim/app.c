@@ -17,6 +17,23 @@ static struct host *host_of(const struct app *app)
 	return &app->world->hosts[app->host];
 }
 
+static const char *event_name(enum cm_event_type type)
+{
+	static const char *const names[CM_EVENTS] = {
+		[CM_EVENT_REQ] = "REQ",
+		[CM_EVENT_REP] = "REP",
+		[CM_EVENT_ESTABLISHED] = "ESTABLISHED",
+		[CM_EVENT_REJECTED] = "REJECTED",
+		[CM_EVENT_UNREACHABLE] = "UNREACHABLE",
+		[CM_EVENT_DISCONNECTED] = "DISCONNECTED",
+		[CM_EVENT_TIMEWAIT_EXIT] = "TIMEWAIT_EXIT",
+		[CM_EVENT_SIDR_REQ] = "SIDR_REQ",
+		[CM_EVENT_SIDR_REP] = "SIDR_REP",
+	};
+
+	return names[type];
+}
+
 static void say(const struct app *app, const char *what)
 {
 	if (app->world->verbose)
@@ -252,7 +269,7 @@ void app_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
 	struct app *app = cm_conn_user(conn);
 
 	(void)owner;
-	say(app, cm_event_name(event->type));
+	say(app, event_name(event->type));
 	oracle_event(app, event);
 	react(app, event->type);
 }

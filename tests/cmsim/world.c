@@ -333,6 +333,26 @@ static void stray_arrives(struct world *world)
 		world_fail(world, "a stray message is taken");
 }
 
+static const char *verdict_name(enum cm_verdict verdict)
+{
+	static const char *const names[CM_VERDICTS] = {
+		[CM_HANDLED] = "handled",
+		[CM_REPEATED] = "repeated",
+		[CM_DROP_MAD] = "not a message of the connection manager",
+		[CM_DROP_UNKNOWN_ID] = "unknown id",
+		[CM_DROP_STATE] = "not in this state",
+		[CM_DROP_QPN] = "wrong queue pair",
+		[CM_REFUSED_SERVICE] = "no listener",
+		[CM_REFUSED_MISMATCH] = "no listener for this address or service",
+		[CM_REFUSED_BACKLOG] = "backlog full",
+		[CM_REFUSED_STALE] = "stale connection",
+		[CM_REFUSED_PATH] = "wrong GID or path MTU",
+		[CM_REPLIED_UNKNOWN] = "unknown connection",
+	};
+
+	return names[verdict];
+}
+
 static void packet_arrives(struct world *world, const struct happening *h)
 {
 	struct host *host = &world->hosts[h->host];
@@ -349,7 +369,7 @@ static void packet_arrives(struct world *world, const struct happening *h)
 	verdict = cm_receive(host->cm, &from, h->bytes, MAD_BYTES, world->now);
 	if (world->verbose)
 		printf("%12.6f host %u got %-8s: %s\n", (double)world->now / 1e9, h->host,
-		       mad_attr_name(attr), cm_verdict_name(verdict));
+		       mad_attr_name(attr), verdict_name(verdict));
 	if (verdict == CM_REPEATED && world->plan.mras && !world->calm)
 		answer_with_mra(world, h);
 	oracle_verdict(world, attr, verdict);

@@ -31,11 +31,6 @@
 #define CM_SLOTS (1u << CM_SLOT_BITS)
 #define CM_ANY_DEVICE 0
 
-static inline unsigned int cm_id_slot(uint32_t comm_id)
-{
-	return comm_id >> (32 - CM_SLOT_BITS);
-}
-
 /* Path of a MAD, seen from this host; also the path of the connection's data packets. */
 struct cm_path {
 	uint32_t device;	     /* owner's number of the device, not CM_ANY_DEVICE */
@@ -99,7 +94,6 @@ enum cm_event_type {
 	CM_EVENT_SIDR_REP,	/* reply with any status; mad: SIDR_REP */
 	CM_EVENTS,
 };
-const char *cm_event_name(enum cm_event_type type);
 
 /*
  * An event of a connection.  Each type is reported at most once per connection attempt, in the
@@ -365,7 +359,7 @@ enum cm_result cm_sidr_reply(struct cm *cm, struct cm_conn *conn,
 
 /* ---- Messages and time ---- */
 
-/* Result of a received MAD; counted in struct cm_counters. */
+/* Result of a received MAD. */
 enum cm_verdict {
 	CM_HANDLED,	    /* changed a connection, or was answered */
 	CM_REPEATED,	    /* repeated by the peer: dropped, or answered as before */
@@ -382,7 +376,6 @@ enum cm_verdict {
 	CM_REPLIED_UNKNOWN,  /* unknown connection: DREP, or MAD_REJECT_INVALID_COMM_ID */
 	CM_VERDICTS,
 };
-const char *cm_verdict_name(enum cm_verdict verdict);
 
 /*
  * Handles a MAD received by queue pair 1.  from->dgid is the address of the sender, from->sgid the
@@ -452,8 +445,6 @@ void cm_conn_info(const struct cm_conn *conn, struct cm_conn_info *info);
 /* Calls visit, which must not call the cm, for all connections, also destroyed ones. */
 void cm_each_conn(const struct cm *cm, void (*visit)(void *arg, const struct cm_conn *conn),
 		  void *arg);
-void cm_each_listener(const struct cm *cm,
-		      void (*visit)(void *arg, const struct cm_listener *listener), void *arg);
 
 /* Counters since cm_init().  Index of arrays of MAD_ATTRS: attribute id minus MAD_ATTR_FIRST. */
 struct cm_counters {
@@ -463,9 +454,6 @@ struct cm_counters {
 	uint64_t repeated[MAD_ATTRS]; /* subset of received: CM_REPEATED */
 	uint64_t refused[MAD_ATTRS];  /* subset of received: CM_REFUSED_* */
 	uint64_t rejected[64];	      /* REJs sent, by reason; reasons above 63 are counted at 0 */
-	uint64_t mad_error[MAD_ERRORS];
-	uint64_t verdict[CM_VERDICTS];
-	uint64_t event[CM_EVENTS];
 };
 const struct cm_counters *cm_counters(const struct cm *cm);
 

@@ -176,7 +176,6 @@ static void report_event(struct cm *cm, struct cm_conn *conn, enum cm_event_type
 		assert(!conn->disconnected);
 		conn->disconnected = true;
 	}
-	cm->counters.event[type]++;
 	cm->config.ops->event(cm->config.owner, conn, &event);
 }
 

@@ -158,37 +158,3 @@ const struct cm_step *cm_step_of(enum cm_state state, enum cm_input input)
 
 	return step->legal ? step : NULL;
 }
-
-const char *cm_input_name(enum cm_input input)
-{
-	static const char *const names[CM_INPUTS] = {
-		[CM_IN_NEW_REQ] = "new REQ",
-		[CM_IN_DUP_REQ] = "same REQ",
-		[CM_IN_MRA_REQ] = "MRA of REQ",
-		[CM_IN_MRA_REP] = "MRA of REP",
-		[CM_IN_REJ_REQ] = "REJ of REQ",
-		[CM_IN_REJ_STALE_FIRST] = "first stale REJ",
-		[CM_IN_REJ] = "REJ",
-		[CM_IN_REP] = "REP",
-		[CM_IN_RTU] = "RTU",
-		[CM_IN_DREQ] = "DREQ",
-		[CM_IN_DREP] = "DREP",
-		[CM_IN_STALE] = "stale",
-		[CM_IN_NEW_SIDR_REQ] = "new SIDR_REQ",
-		[CM_IN_DUP_SIDR_REQ] = "same SIDR_REQ",
-		[CM_IN_SIDR_REP] = "SIDR_REP",
-		[CM_IN_REPEAT] = "repeat",
-		[CM_IN_EXPIRED] = "end",
-		[CM_IN_CONNECT] = "connect",
-		[CM_IN_ACCEPT] = "accept",
-		[CM_IN_SEND_RTU] = "ready",
-		[CM_IN_REJECT] = "reject",
-		[CM_IN_DISCONNECT] = "disconnect",
-		[CM_IN_ESTABLISHED] = "established",
-		[CM_IN_DESTROY] = "destroy",
-		[CM_IN_SIDR_REQUEST] = "SIDR request",
-		[CM_IN_SIDR_REPLY] = "SIDR reply",
-	};
-
-	return (size_t)input < CM_INPUTS ? names[input] : "?";
-}

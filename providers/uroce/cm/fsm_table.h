@@ -44,7 +44,6 @@ enum cm_input {
 	CM_IN_SIDR_REPLY,
 	CM_INPUTS,
 };
-const char *cm_input_name(enum cm_input input);
 
 enum cm_send {
 	CM_SEND_NOTHING,

@@ -66,14 +66,6 @@ void cm_unlisten(struct cm *cm, struct cm_listener *listener)
 	table_remove(&cm->listeners, &listener->by_service);
 }
 
-void cm_each_listener(const struct cm *cm,
-		      void (*visit)(void *arg, const struct cm_listener *listener), void *arg)
-{
-	for (size_t i = 0; i < TABLE_BUCKETS; i++)
-		for (const struct table_node *n = cm->listeners.bucket[i]; n; n = n->next)
-			visit(arg, LISTENER_OF(n));
-}
-
 /* Returns the service that a request asks for, CM_SERVICES if its transport is unknown. */
 static enum cm_service requested_service(const struct mad *mad)
 {

@@ -316,11 +316,9 @@ enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint
 	};
 	struct mad mad;
 	const struct cm_trigger trigger = { .mad = &mad, .from = from, .now = now };
-	enum mad_error error = mad_decode(bytes, length, &mad);
 	enum cm_verdict verdict = CM_DROP_MAD;
 
-	cm->counters.mad_error[error]++;
-	if (error == MAD_OK) {
+	if (mad_decode(bytes, length, &mad) == MAD_OK) {
 		size_t attr = mad.attr - MAD_ATTR_FIRST;
 
 		cm->counters.received[attr]++;
@@ -328,6 +326,5 @@ enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint
 		cm->counters.repeated[attr] += verdict == CM_REPEATED;
 		cm->counters.refused[attr] += is_refused(verdict);
 	}
-	cm->counters.verdict[verdict]++;
 	return verdict;
 }

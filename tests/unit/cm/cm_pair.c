@@ -97,7 +97,8 @@ const struct cm_ops *pair_ops(void)
 	return &ops;
 }
 
-static void listen_for(struct pair_side *side, enum cm_service service, enum cm_port_space space)
+static struct cm_listener *listen_for(struct pair_side *side, enum cm_service service,
+				      enum cm_port_space space)
 {
 	const struct cm_listen_param param = {
 		.service = service,
@@ -106,9 +107,11 @@ static void listen_for(struct pair_side *side, enum cm_service service, enum cm_
 		.families = CM_FAMILY_IPV4 | CM_FAMILY_IPV6 | CM_FAMILY_NONE,
 		.any_address = true,
 	};
-	void *memory = malloc(cm_listener_bytes());
+	struct cm_listener *listener;
 
-	assert_int_equal(cm_listen(side->cm, memory, &param, side, &side->listener), CM_OK);
+	assert_int_equal(cm_listen(side->cm, malloc(cm_listener_bytes()), &param, side, &listener),
+			 CM_OK);
+	return listener;
 }
 
 struct pair *pair_new(void)
@@ -133,8 +136,8 @@ struct pair *pair_new(void)
 		side->path.sgid[15] = (uint8_t)(1 + i);
 		side->path.dgid[15] = (uint8_t)(2 - i);
 	}
-	listen_for(&pair->side[1], CM_RC, CM_PS_TCP);
-	listen_for(&pair->side[1], CM_UD, CM_PS_UDP);
+	pair->side[1].listener[0] = listen_for(&pair->side[1], CM_RC, CM_PS_TCP);
+	pair->side[1].listener[1] = listen_for(&pair->side[1], CM_UD, CM_PS_UDP);
 	return pair;
 }
 
@@ -162,13 +165,6 @@ static void collect(void *arg, const struct cm_conn *conn)
 		return;
 	assert_true(left->count < MOST_CONNS);
 	left->conn[left->count++] = (struct cm_conn *)conn;
-}
-
-static void collect_listener(void *arg, const struct cm_listener *listener)
-{
-	struct cm_listener **found = arg;
-
-	*found = (struct cm_listener *)listener;
 }
 
 static void count_one(void *arg, const struct cm_conn *conn)
@@ -208,19 +204,14 @@ void pair_free(struct pair *pair)
 	pair_wait(pair, 2 * CM_GIVE_UP_NS);
 	for (uint32_t i = 0; i < 2; i++) {
 		uint32_t count = 0;
-		struct cm_listener *listener;
 
 		cm_each_conn(pair->side[i].cm, count_one, &count);
 		assert_int_equal(count, 0);
 		assert_int_equal(pair->side[i].last_messages, 0);
 		assert_true(cm_deadline(pair->side[i].cm) == CM_NEVER);
-		for (;;) {
-			listener = NULL;
-			cm_each_listener(pair->side[i].cm, collect_listener, &listener);
-			if (!listener)
-				break;
-			cm_unlisten(pair->side[i].cm, listener);
-			free(listener);
+		for (uint32_t l = 0; l < 2 && pair->side[i].listener[l]; l++) {
+			cm_unlisten(pair->side[i].cm, pair->side[i].listener[l]);
+			free(pair->side[i].listener[l]);
 		}
 		free(pair->side[i].cm);
 	}

@@ -14,8 +14,8 @@
 
 struct pair_side {
 	struct cm *cm;
-	struct cm_listener *listener;
-	struct cm_path path; /* to the other side */
+	struct cm_listener *listener[2]; /* of side 1: connections, datagrams */
+	struct cm_path path;		 /* to the other side */
 	uint64_t guid;
 	uint32_t room; /* how many more connections accept_conn makes */
 	struct cm_conn *newest;

@@ -248,7 +248,6 @@ static void test_refused(void **state)
 		mad_encode(&mad, bytes);
 		bytes[damage[i].byte] = damage[i].value;
 		assert_int_equal(mad_decode(bytes, MAD_BYTES, &mad), damage[i].error);
-		assert_string_not_equal(mad_error_name(damage[i].error), "?");
 	}
 	mad_encode(&mad, bytes);
 	assert_int_equal(mad_decode(bytes, MAD_BYTES - 1, &mad), MAD_BAD_LENGTH);
@@ -294,8 +293,6 @@ static void test_service_ids(void **state)
 
 	(void)state;
 	assert_true(id == 0x01061c06);
-	assert_int_equal(cm_service_port(id), 7174);
-	assert_int_equal(cm_service_space(id), CM_PS_TCP);
 	assert_true(cm_service_id(CM_PS_UDP, 1) == 0x01110001);
 	assert_true(cm_service_id(CM_PS_IB, 0xffff) == 0x013fffff);
 	assert_true(cm_service_id(CM_PS_IPOIB, 1) == 0x00020001);

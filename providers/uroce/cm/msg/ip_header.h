@@ -27,16 +27,6 @@ static inline uint64_t cm_service_id(enum cm_port_space space, uint16_t port)
 	return (uint64_t)space << 16 | port;
 }
 
-static inline uint32_t cm_service_space(uint64_t service_id)
-{
-	return (uint32_t)(service_id >> 16);
-}
-
-static inline uint16_t cm_service_port(uint64_t service_id)
-{
-	return (uint16_t)service_id;
-}
-
 /*
  * The IP CM header.  Addresses are GIDs: IPv4 as ::ffff:a.b.c.d, although the wire format has zeros
  * instead of ffff.

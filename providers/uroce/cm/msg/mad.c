@@ -270,22 +270,6 @@ const char *mad_attr_name(uint16_t attr)
 		       : "?";
 }
 
-const char *mad_error_name(enum mad_error error)
-{
-	static const char *const names[MAD_ERRORS] = {
-		[MAD_OK] = "ok",
-		[MAD_BAD_LENGTH] = "length",
-		[MAD_BAD_BASE_VERSION] = "base version",
-		[MAD_BAD_CLASS] = "class",
-		[MAD_BAD_CLASS_VERSION] = "class version",
-		[MAD_BAD_METHOD] = "method",
-		[MAD_BAD_ATTRIBUTE] = "attribute",
-		[MAD_NOT_SERVED] = "path migration",
-	};
-
-	return (size_t)error < MAD_ERRORS ? names[error] : "?";
-}
-
 const char *mad_reject_name(uint16_t reason)
 {
 	static const char *const names[] = {

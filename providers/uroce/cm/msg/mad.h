@@ -215,9 +215,7 @@ enum mad_error {
 	MAD_BAD_METHOD,	       /* not Send (3), which replies use as well */
 	MAD_BAD_ATTRIBUTE,     /* not in enum mad_attr */
 	MAD_NOT_SERVED,	       /* LAP and APR: path migration is not supported */
-	MAD_ERRORS,
 };
-const char *mad_error_name(enum mad_error error);
 
 /*
  * Decodes a MAD, ignoring reserved bits.  If it returns MAD_OK all of mad is set, and the unused
