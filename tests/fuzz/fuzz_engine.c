@@ -181,7 +181,7 @@ static void forge(struct side *side)
 	struct eng_qp_info view;
 	unsigned int length;
 
-	if (!wire_op_info(packet.opcode))
+	if (!wire_op_header_length(packet.opcode))
 		return;
 	eng_qp_query(side->qp, &view);
 	packet.psn = where & 1 ? view.expected_psn : where & 2 ? view.unacked_psn : view.next_psn;

@@ -152,6 +152,7 @@ static void write_packet(pcap_dumper_t *dumper, uint8_t opcode, bool ipv6)
 	uint8_t frame[1000], *packet;
 	struct pcap_pkthdr header = { .ts = { 0 } };
 	uint16_t headers = wire_op_headers(opcode);
+	const char *name;
 	struct wire_packet p;
 	size_t length, outer;
 
@@ -172,7 +173,9 @@ static void write_packet(pcap_dumper_t *dumper, uint8_t opcode, bool ipv6)
 	field("infiniband.invariant.crc", wire_get_be32(packet + length - WIRE_ICRC_BYTES));
 	field("udp.length", UDP_BYTES + length);
 	field("payload", p.payload_length + p.pad_count);
-	printf(" name=%s\n", wire_op_info(opcode)->name);
+	/* Without the service, except for the CNP, which has none. */
+	name = strchr(wire_op_name(opcode), ' ');
+	printf(" name=%s\n", name ? name + 1 : wire_op_name(opcode));
 	header.caplen = header.len = (bpf_u_int32)(outer + length);
 	pcap_dump((u_char *)dumper, &header, frame);
 }
@@ -192,7 +195,7 @@ int main(int argc, char **argv)
 	}
 	srandom(23);
 	for (opcode = 0; opcode < 256; opcode++)
-		for (i = 0; i < EACH && wire_op_info((uint8_t)opcode); i++)
+		for (i = 0; i < EACH && wire_op_header_length((uint8_t)opcode); i++)
 			write_packet(dumper, (uint8_t)opcode, i & 1);
 	pcap_dump_close(dumper);
 	pcap_close(pcap);

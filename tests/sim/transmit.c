@@ -165,8 +165,7 @@ static void show_packet(struct sim_end *end, struct net_packet *to, struct wire_
 	}
 	to->request = wire_op_is_request(packet->opcode);
 	to->psn = packet->psn;
-	to->nak =
-		wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK && packet->syndrome == 0x60;
+	to->nak = wire_op_family(packet->opcode) == WIRE_FAMILY_ACK && packet->syndrome == 0x60;
 	world_trace_packet(end, taken_back ? "-| not sent:" : "->", packet);
 	if (to->request)
 		(end->repairs ? oracle_repair : oracle_request)(end, packet, taken_back);

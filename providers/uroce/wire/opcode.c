@@ -98,18 +98,6 @@ const struct wire_op_entry wire_op_table[256] = {
 	},
 };
 
-#define INFO(service, op, fam, pos, set) \
-	[WIRE_##op] = { #op, WIRE_FAMILY_##fam, WIRE_##pos, (uint16_t)(set) },
-
-static const struct wire_op_info rows[WIRE_OPERATION_MASK + 1] = {
-	DATAGRAM_ROWS(INFO, RC)
-	UNRELIABLE_ROWS(INFO, RC)
-	RELIABLE_ROWS(INFO, RC)
-	PERSISTENCE_ROWS(INFO, RC)
-};
-
-static const struct wire_op_info cnp_row = { "CNP", WIRE_FAMILY_NONE, WIRE_ONLY, NO_HEADER };
-
 #define NAME(service, op, fam, pos, set) [WIRE_##service | WIRE_##op] = #service " " #op,
 
 static const char *const names[256] = {
@@ -117,15 +105,6 @@ static const char *const names[256] = {
 	[WIRE_CNP_OPCODE] = "CNP",
 };
 /* clang-format on */
-
-const struct wire_op_info *wire_op_info(uint8_t opcode)
-{
-	if (!wire_op_table[opcode].header_length)
-		return NULL;
-	if (opcode == WIRE_CNP_OPCODE)
-		return &cnp_row;
-	return &rows[opcode & WIRE_OPERATION_MASK];
-}
 
 enum wire_family wire_op_family(uint8_t opcode)
 {

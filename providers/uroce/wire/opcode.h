@@ -92,18 +92,6 @@ enum wire_header {
 	WIRE_HAS_EXTENSIONS = 0x1ff, /* any header after the BTH */
 };
 
-struct wire_op_info {
-	const char *name;
-	enum wire_family family;
-	enum wire_position position;
-	uint16_t headers; /* set of enum wire_header, for RC; UD adds DETH, XRC requests XRCETH */
-};
-
-/*
- * Returns the row of an opcode (all 8 bits), or NULL if the opcode is not defined for its service.
- */
-const struct wire_op_info *wire_op_info(uint8_t opcode);
-
 /* Return the family and the position of an opcode, which must be defined. */
 enum wire_family wire_op_family(uint8_t opcode);
 enum wire_position wire_op_position(uint8_t opcode);

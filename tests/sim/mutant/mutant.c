@@ -85,8 +85,7 @@ static bool forgets_initial_credits(struct sim_end *end, struct wire_packet *pac
 
 static bool is_rnr(const struct wire_packet *packet)
 {
-	return wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK &&
-	       packet->syndrome >> 5 == 1;
+	return wire_op_family(packet->opcode) == WIRE_FAMILY_ACK && packet->syndrome >> 5 == 1;
 }
 
 static bool impatient_rnr(struct sim_end *end, struct wire_packet *packet)
@@ -134,7 +133,7 @@ static bool plain_compare(struct sim_end *end, const struct wire_packet *packet)
 static bool is_duplicate(struct sim_end *end, const struct wire_packet *packet)
 {
 	const struct answering *answering = &end->oracle.answering;
-	enum wire_family family = wire_op_info(packet->opcode)->family;
+	enum wire_family family = wire_op_family(packet->opcode);
 
 	return !service_is_uc_ud(end->type) &&
 	       (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) &&

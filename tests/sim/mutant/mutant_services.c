@@ -21,7 +21,7 @@ static void pretend_expected(const struct sim_end *end, struct wire_packet *pack
 
 static bool uc_takes_after_gap(struct sim_end *end, struct wire_packet *packet)
 {
-	enum wire_position position = wire_op_info(packet->opcode)->position;
+	enum wire_position position = wire_op_position(packet->opcode);
 
 	if (end->type != ENG_UC || ahead(end, packet) <= 0 ||
 	    (position != WIRE_MIDDLE && position != WIRE_LAST))
@@ -46,7 +46,7 @@ static bool uc_ends_after_gap(struct sim_end *end, struct wire_packet *packet)
 static bool uc_takes_duplicates(struct sim_end *end, struct wire_packet *packet)
 {
 	if (end->type != ENG_UC || ahead(end, packet) >= 0 ||
-	    wire_op_info(packet->opcode)->position != WIRE_ONLY)
+	    wire_op_position(packet->opcode) != WIRE_ONLY)
 		return false;
 	pretend_expected(end, packet);
 	return true;
@@ -55,7 +55,7 @@ static bool uc_takes_duplicates(struct sim_end *end, struct wire_packet *packet)
 /* A new message comes while another one is under way, whose end never came. */
 static bool uc_tells_cut(struct sim_end *end, struct wire_packet *packet)
 {
-	enum wire_position position = wire_op_info(packet->opcode)->position;
+	enum wire_position position = wire_op_position(packet->opcode);
 	static const uint8_t end_of_it[4];
 	struct wire_packet last = *packet;
 	struct eng_qp_info view;
@@ -95,7 +95,7 @@ static bool xrc_answers_as_rc(struct sim_end *end, struct wire_packet *packet)
 
 static bool uc_asks_for_ack(struct sim_end *end, struct wire_packet *packet)
 {
-	if (end->type != ENG_UC || wire_op_info(packet->opcode)->position != WIRE_LAST)
+	if (end->type != ENG_UC || wire_op_position(packet->opcode) != WIRE_LAST)
 		return false;
 	packet->ack_request = true;
 	return true;

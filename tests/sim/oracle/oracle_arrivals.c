@@ -109,13 +109,13 @@ static bool answers_read(const struct sim_end *end, const struct wire_packet *pa
 			 int64_t position)
 {
 	const struct asking *asking = &end->oracle.asking;
-	enum wire_position place = wire_op_info(packet->opcode)->position;
+	enum wire_position place = wire_op_position(packet->opcode);
 	uint32_t index = script_find(end->script, position), mtu = end->world->plan.mtu, rest;
 	bool ends = place == WIRE_LAST || place == WIRE_ONLY;
 	const struct message *message;
 
 	if (index == NO_INDEX || index >= asking->begun ||
-	    wire_op_info(packet->opcode)->family != WIRE_FAMILY_READ_RESPONSE)
+	    wire_op_family(packet->opcode) != WIRE_FAMILY_READ_RESPONSE)
 		return false;
 	message = message_at(end, index);
 	rest = message->length - (uint32_t)(position - message->first) * mtu;
@@ -157,7 +157,7 @@ static bool is_placed(struct sim_end *end, const struct wire_packet *packet, int
 static void answer_arrived(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
-	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
+	bool atomic = wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_ACK;
 	const struct message *message;
 
 	if (!acknowledge(end, position)) {
@@ -268,7 +268,7 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
 	int64_t before = asking->unacked;
-	bool ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
+	bool ack = wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
 	bool nak = ack && packet->syndrome >> 5 != 0, told = asking->told;
 	uint64_t rnr_naks = asking->rnr_naks;
 	/* rule C9 test: credits that come before RTS are good for what is sent then. */

@@ -242,7 +242,7 @@ void answering_arrival(struct sim_end *end, const struct wire_packet *packet, ui
 	struct answering *answering = &end->oracle.answering;
 	const struct end_plan *asker = end->peer->plan;
 	int64_t position = oracle_position(packet->psn, asker->psn, answering->expected);
-	enum wire_family family = wire_op_info(packet->opcode)->family;
+	enum wire_family family = wire_op_family(packet->opcode);
 
 	if (!may_answer(end) || answering->fatal)
 		return;
@@ -465,7 +465,7 @@ static void check_read_response(struct sim_end *end, const struct wire_packet *p
 	const struct answering *answering = &end->oracle.answering;
 	uint32_t at = (uint32_t)(position - message->first), mtu = end->world->plan.mtu;
 	uint32_t length = op_is_read(message->op) ? message->length - at * mtu : 0;
-	enum wire_position place = wire_op_info(packet->opcode)->position;
+	enum wire_position place = wire_op_position(packet->opcode);
 	bool last = at == message->packets - 1;
 
 	if (length > mtu)
@@ -489,7 +489,7 @@ static void check_answer(struct sim_end *end, const struct wire_packet *packet, 
 	const struct script *script = end->peer->script;
 	uint32_t index = script_find(script, position);
 	const struct message *message = &script->messages[index];
-	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
+	bool atomic = wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_ACK;
 
 	if (index == NO_INDEX || position >= answering->expected || !op_answers(message->op) ||
 	    atomic != op_is_atomic(message->op)) {
@@ -513,7 +513,7 @@ void oracle_response(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, answering->expected);
-	bool is_ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
+	bool is_ack = wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
 
 	if (service_is_uc_ud(end->type))
 		world_fail(end->world, "%s: a response of UC or UD", end->name);

@@ -79,7 +79,7 @@ static void test_parse_undoes_build(void **state)
 
 	(void)state;
 	for (opcode = 0; opcode < 256; opcode++) {
-		for (i = 0; i < 200 && wire_op_info((uint8_t)opcode); i++) {
+		for (i = 0; i < 200 && wire_op_header_length((uint8_t)opcode); i++) {
 			struct wire_packet p = random_packet((uint8_t)opcode), q;
 
 			memset(bytes, 0xa5, sizeof(bytes));
@@ -279,7 +279,8 @@ static void test_every_length(void **state)
 
 			assert_non_null(bytes);
 			for (opcode = 0; opcode < 256; opcode++) {
-				for (pad = 0; pad < 4 && wire_op_info((uint8_t)opcode); pad++) {
+				for (pad = 0; pad < 4 && wire_op_header_length((uint8_t)opcode);
+				     pad++) {
 					if (length > 0)
 						bytes[0] = (uint8_t)opcode;
 					if (length > 1)
@@ -371,7 +372,7 @@ static void test_every_field_is_set(void **state)
 
 	(void)state;
 	for (opcode = 0; opcode < 256; opcode++) {
-		if (!wire_op_info((uint8_t)opcode))
+		if (!wire_op_header_length((uint8_t)opcode))
 			continue;
 		expected = random_packet((uint8_t)opcode);
 		memset(bytes, 0xee, sizeof(bytes));
