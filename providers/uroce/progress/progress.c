@@ -168,11 +168,6 @@ void progress_put(struct progress *progress)
 	pthread_mutex_unlock(&instance_lock);
 }
 
-struct progress *progress_current(void)
-{
-	return progress_worker(0);
-}
-
 struct link *progress_link(struct progress *progress)
 {
 	return progress->link;

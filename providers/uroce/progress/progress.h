@@ -116,8 +116,6 @@ void progress_fork_child(void);
  * which may have interrupted a thread that holds any lock: waits at most 100 ms.
  */
 void progress_exit_flush(void);
-/* Returns the instance without taking a reference, or NULL. */
-struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);
 
 /*

@@ -300,7 +300,7 @@ static void test_nothing_left(void **state)
 		struct progress_end a, b;
 
 		assert_ptr_equal(progress, same);
-		assert_ptr_equal(progress_current(), progress);
+		assert_ptr_equal(progress_worker(0), progress);
 		end_pair(&a, &b, progress);
 		assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
 		assert_true(end_send(&a, from_memory, 100));
@@ -309,7 +309,7 @@ static void test_nothing_left(void **state)
 		end_close(&b);
 		progress_put(same);
 		progress_put(progress);
-		assert_null(progress_current());
+		assert_null(progress_worker(0));
 		/* The kernel reports the end of a thread before it has removed its last trace. */
 		for (int ms = 0; ms < 1000 && find_thread("uroce"); ms++)
 			usleep(1000);
@@ -364,7 +364,7 @@ static void test_faults(void **state)
 	setenv("UROCE_FAULT", "drop=2", 1);
 	assert_int_equal(progress_get(&progress, NULL, error), -EINVAL);
 	assert_string_equal(error, "UROCE_FAULT: drop=2: probability must be 0..1");
-	assert_null(progress_current());
+	assert_null(progress_worker(0));
 	setenv("UROCE_FAULT", "drop=0.02,dup=0.02,reorder=0.02,corrupt=0.02,delay=50us,seed=3", 1);
 	progress = get_progress();
 	unsetenv("UROCE_FAULT");

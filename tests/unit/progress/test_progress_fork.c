@@ -48,7 +48,7 @@ static void use_dead(struct progress *progress, struct progress_end *a)
 	struct progress_qp qp = { .qpn = 0 };
 	struct eng_path path;
 
-	if (progress_current())
+	if (progress_worker(0))
 		_exit(1);
 	progress_poll(progress);
 	progress_notify_armed(progress);
@@ -78,7 +78,7 @@ static void use_dead(struct progress *progress, struct progress_end *a)
 	end_close(&b);
 	end_close(&c);
 	progress_put(fresh);
-	_exit(progress_current() ? 8 : 0);
+	_exit(progress_worker(0) ? 8 : 0);
 }
 
 static void wait_for_child(pid_t child)

@@ -22,18 +22,6 @@ static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Changed under instance_lock. */
 static struct gsi *instance;
 
-static const char *const match_names[] = {
-	[GSI_MATCH_LOCAL] = "this process",
-	[GSI_MATCH_BROADCAST] = "any process",
-	[GSI_MATCH_UNOWNED] = "no process",
-};
-
-const char *gsi_match_name(enum gsi_match reason)
-{
-	return reason < sizeof(match_names) / sizeof(match_names[0]) ? match_names[reason]
-								     : "unknown";
-}
-
 unsigned int gsi_slot(const struct gsi *gsi)
 {
 	return gsi->progress->slot;

@@ -60,7 +60,6 @@ enum gsi_match {
 	 */
 	GSI_MATCH_UNOWNED,
 };
-const char *gsi_match_name(enum gsi_match reason);
 
 /* A received MAD; its packet has been checked, and its class is that of the CM. */
 struct gsi_mad {
