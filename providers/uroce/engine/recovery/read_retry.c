@@ -79,11 +79,6 @@ static const struct eng_send_wqe *placing_request(const struct eng_qp *qp,
 	return wqe;
 }
 
-bool read_retry_may_place(const struct eng_qp *qp, const struct wire_packet *packet)
-{
-	return placing_request(qp, packet) != NULL;
-}
-
 /* Returns one past the last PSN whose READ, or other request, has been responded to in full. */
 static uint32_t responded_psn(const struct eng_qp *qp)
 {

@@ -26,8 +26,6 @@ struct eng_burst;
  * if it must be treated as not received.
  */
 bool read_retry_place(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
-/* Returns true if read_retry_place() would place it, provided that its memory is accessible. */
-bool read_retry_may_place(const struct eng_qp *qp, const struct wire_packet *packet);
 /*
  * Handles an ACK for a PSN after a missing response.  Returns false if no response has been placed,
  * or psn is beyond the bitmap; the ACK is then an implied NAK (rule S8).

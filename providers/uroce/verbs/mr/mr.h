@@ -36,11 +36,6 @@ static inline struct uroce_mr *to_uroce_mr(struct ibv_mr *mr)
 	return ((struct uroce_mr *)mr)->real;
 }
 
-static inline struct uroce_mr *uroce_mr_of_entry(struct mkey_entry *entry)
-{
-	return container_of(entry, struct uroce_mr, entry);
-}
-
 /* Returns 0, or EINVAL if a region cannot have these rights (enum ibv_access_flags). */
 int uroce_mr_check_access(int access);
 
@@ -60,9 +55,6 @@ struct uroce_mr *uroce_mr_create(struct ibv_pd *pd, const struct mkey_entry *ent
  * or not writable although writable is set.  Faults the pages in as pinning would.
  */
 int uroce_memory_check(const void *addr, size_t length, bool writable);
-
-/* Returns 0 if all pages of the bytes are mapped, else EFAULT.  Does not fault pages in. */
-int uroce_memory_mapped(const void *addr, size_t length);
 
 /* Returns true if all of the bytes are in shared mappings of files, so that they can persist. */
 bool uroce_memory_is_file(const void *addr, size_t length);

@@ -30,7 +30,8 @@ static struct pages page_range(const void *addr, size_t length)
 	};
 }
 
-int uroce_memory_mapped(const void *addr, size_t length)
+/* Returns 0 if all pages of the bytes are mapped, else EFAULT.  Does not fault pages in. */
+static int check_mapped(const void *addr, size_t length)
 {
 	struct pages pages = page_range(addr, length);
 	unsigned char state[512];
@@ -59,7 +60,7 @@ int uroce_memory_check(const void *addr, size_t length, bool writable)
 	 * 5.14 do not; there, only check that the pages are mapped.
 	 */
 	if (madvise((void *)pages.start, 0, advice))
-		return uroce_memory_mapped(addr, length);
+		return check_mapped(addr, length);
 	do
 		result = madvise((void *)pages.start, pages.bytes, advice);
 	while (result && (errno == EINTR || errno == EAGAIN));
