@@ -58,7 +58,6 @@ static bool is_new_connection(const struct flow_range *range, uint32_t psn)
 static struct flow *new_flow(struct flows *flows, uint32_t *bucket, const struct wire_path *path,
 			     const struct wire_packet *packet)
 {
-	uint32_t previous = *bucket ? *bucket - 1 : FLOW_NONE;
 	struct flow *flow;
 
 	if (flows->count == FLOWS_MAX)
@@ -71,7 +70,6 @@ static struct flow *new_flow(struct flows *flows, uint32_t *bucket, const struct
 	flow->service = packet->opcode & WIRE_SERVICE_MASK;
 	flow->src_port = path->src_port;
 	flow->peer = FLOW_NONE;
-	flow->older = previous;
 	*bucket = (uint32_t)flows->count;
 	return flow;
 }

@@ -30,10 +30,8 @@ struct flow {
 	uint32_t dst_qpn, src_qpn; /* src_qpn: 0 if unknown */
 	uint8_t service;	   /* WIRE_RC ... */
 	uint16_t src_port;
-	bool closed;   /* ended: later packets form another flow */
-	uint32_t peer; /* index of the opposite direction, or FLOW_NONE */
-	/* index of the previous flow with these addresses, QP and service, or FLOW_NONE */
-	uint32_t older;
+	bool closed;		 /* ended: later packets form another flow */
+	uint32_t peer;		 /* index of the opposite direction, or FLOW_NONE */
 	uint32_t mtu;		 /* payload size of First and Middle packets; 0: none seen */
 	uint64_t packets, bytes; /* bytes: payload */
 	uint64_t begin, end;	 /* ns */
