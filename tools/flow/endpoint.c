@@ -9,14 +9,6 @@ bool endpoint_has_srq(const struct scenario *sc, uint32_t side)
 	return sc->shared && side == 1;
 }
 
-/* A scheme that promises nothing per connection may use the whole SRQ. */
-uint32_t endpoint_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side)
-{
-	if (endpoint_has_srq(sc, side) && scheme->flags & SCHEME_SHARES_RECEIVES)
-		return endpoint_receives(sc, scheme, side);
-	return sc->depth;
-}
-
 uint32_t endpoint_receives(const struct scenario *sc, const struct scheme *scheme, uint32_t side)
 {
 	uint32_t each = scheme_receives(scheme, sc->depth);
@@ -26,6 +18,18 @@ uint32_t endpoint_receives(const struct scenario *sc, const struct scheme *schem
 	if (scheme->flags & SCHEME_SHARES_RECEIVES || sc->only_control)
 		return at_least(1, each * sc->links * sc->shared_percent / 100);
 	return each * sc->links;
+}
+
+/*
+ * Returns the number of receives promised to a connection.  A scheme that promises nothing per
+ * connection may use the whole SRQ.
+ */
+static uint32_t promised_receives(const struct scenario *sc, const struct scheme *scheme,
+				  uint32_t side)
+{
+	if (endpoint_has_srq(sc, side) && scheme->flags & SCHEME_SHARES_RECEIVES)
+		return endpoint_receives(sc, scheme, side);
+	return sc->depth;
 }
 
 static bool consumes_receive(enum flow_op op)
@@ -71,7 +75,7 @@ void endpoint_init(struct flow_endpoint *st, struct run_stats *stats)
 	for (uint32_t i = 0; i < sc->links; i++) {
 		struct flow_link *l = &st->link[i];
 		/* By negotiation each endpoint knows the depth of the peer's promise as well. */
-		uint32_t depth = endpoint_depth(sc, st->scheme, sc->shared ? 1 : side);
+		uint32_t depth = promised_receives(sc, st->scheme, sc->shared ? 1 : side);
 
 		scheme_begin(&l->s, st->scheme, depth);
 		l->to_send = sc->count[side];
@@ -185,7 +189,6 @@ static void send_message(struct flow_endpoint *st, struct flow_link *l, struct f
 	bool by_write = out->kind == FLOW_CONTROL && st->scheme->flags & SCHEME_UPDATE_BY_WRITE;
 
 	out->link = (uint32_t)(l - st->link);
-	out->posted_ns = now;
 	out->update = (struct flow_update){ 0 };
 	if (consumes_receive(out->op)) {
 		st->scheme->on_send(&l->s, out->kind, &out->update);

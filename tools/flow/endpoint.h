@@ -32,7 +32,6 @@ struct flow_message {
 	 * local clock, but in requests and responses by the requester's.
 	 */
 	uint64_t ready_ns;
-	uint64_t posted_ns; /* local only: time at which endpoint_next() returned it */
 };
 
 /* Latency samples in ns; further ones are ignored. */
@@ -86,12 +85,9 @@ struct flow_endpoint {
 	struct samples latency, free_latency;
 };
 
-/*
- * endpoint_receives(): number of receives of a connection, or of the SRQ.  endpoint_depth(): number
- * of receives promised to a connection.  endpoint_has_srq(): true if the side has an SRQ.
- */
+/* Returns the number of receives of a connection, or of the SRQ. */
 uint32_t endpoint_receives(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
-uint32_t endpoint_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
+/* Returns true if the side has an SRQ. */
 bool endpoint_has_srq(const struct scenario *sc, uint32_t side);
 
 /* sc, scheme, seed and side have been set, everything else is 0. */

@@ -164,7 +164,6 @@ int run_pair(const struct flow_run *run, struct run_result *result)
 	result->rnr_naks = counters_rnr_naks(run->options, pid, before);
 	stop_endpoints(stats, alive);
 	fill_result(result, &checker, stats);
-	result->wall = (double)(clock_ns() - begun) / 1e9;
 	munmap(stats, sizeof(*stats));
 	return 0;
 }
@@ -208,7 +207,6 @@ int run_one_endpoint(const struct flow_run *run, struct oob_sock sock, uint32_t 
 	result->rnr_naks = own.naks;
 	checker_init(&checker, stats, &result->sc, result->scheme, begun);
 	fill_result(result, &checker, stats);
-	result->wall = (double)(clock_ns() - begun) / 1e9;
 	free(stats);
 	return error;
 }

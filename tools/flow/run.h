@@ -15,7 +15,6 @@ struct run_result {
 	struct endpoint_stats side[FLOW_SIDES];
 	int64_t rnr_naks; /* number of RNR NAKs received by the local endpoints; -1: unknown */
 	double seconds;	  /* time from the first message sent to the last consumed */
-	double wall;	  /* time including set-up */
 };
 
 struct run_options {

@@ -49,7 +49,6 @@ struct endpoint_stats {
 	_Atomic uint64_t bogus_updates; /* updates that cannot be true */
 	_Atomic uint64_t loops;		/* iterations of the endpoint's loop */
 	_Atomic uint32_t depth;		/* negotiated depth */
-	_Atomic uint32_t ready;		/* connected, receives posted */
 	_Atomic uint32_t idle;		/* nothing to do and no deadline */
 	_Atomic uint32_t done;		/* all messages sent, and all of the peer's consumed */
 	_Atomic uint32_t error;		/* enum ibv_wc_status, or 1000 for other errors */

@@ -28,10 +28,6 @@ struct flow_header {
 
 enum { HEADER_BYTES = sizeof(struct flow_header) };
 
-void header_encode(struct flow_header *header, const struct flow_message *message, uint64_t update);
-/* Returns false if the magic or the kind is wrong. */
-bool header_decode(const struct flow_header *header, struct flow_message *message);
-
 enum {
 	DEVICE_SLOTS = 256,	/* number of buffers for WRITEs with immediate */
 	DEVICE_SCRATCH = 65536, /* size of the buffer for plain WRITEs and READs */

@@ -10,7 +10,8 @@
 
 _Static_assert(HEADER_BYTES == 32, "the header has no holes");
 
-void header_encode(struct flow_header *header, const struct flow_message *message, uint64_t update)
+static void header_encode(struct flow_header *header, const struct flow_message *message,
+			  uint64_t update)
 {
 	*header = (struct flow_header){ .magic = htobe32(HEADER_MAGIC),
 					.kind = (uint8_t)message->kind,
@@ -22,7 +23,8 @@ void header_encode(struct flow_header *header, const struct flow_message *messag
 					.update = htobe64(update) };
 }
 
-bool header_decode(const struct flow_header *header, struct flow_message *message)
+/* Returns false if the magic or the kind is wrong. */
+static bool header_decode(const struct flow_header *header, struct flow_message *message)
 {
 	if (be32toh(header->magic) != HEADER_MAGIC || header->kind >= FLOW_KINDS)
 		return false;

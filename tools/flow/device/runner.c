@@ -224,7 +224,6 @@ int runner_run(struct runner_options *options, enum flow_verdict *verdict)
 		runner->mine = &options->stats->side[options->side];
 		error = set_up(runner);
 		if (!error) {
-			runner->mine->ready = 1;
 			*verdict = run_loop(runner);
 			endpoint_finish(runner->endpoint);
 			if (options->finished)

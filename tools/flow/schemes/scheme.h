@@ -26,7 +26,6 @@ enum flow_kind {
 	FLOW_CONTROL, /* an update: message of the scheme itself */
 	FLOW_KINDS,
 };
-const char *flow_kind_name(enum flow_kind kind);
 
 /* Header fields of the scheme; each scheme uses those that the original has on the wire. */
 struct flow_update {

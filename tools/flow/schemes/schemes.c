@@ -19,16 +19,6 @@ const struct scheme *const schemes[] = {
 	&scheme_grant_early,  NULL,
 };
 
-static const char *const kind_names[FLOW_KINDS] = {
-	[FLOW_DATA] = "data",	      [FLOW_IMMEDIATE] = "immediate", [FLOW_REQUEST] = "request",
-	[FLOW_RESPONSE] = "response", [FLOW_CONTROL] = "control",
-};
-
-const char *flow_kind_name(enum flow_kind kind)
-{
-	return kind < FLOW_KINDS ? kind_names[kind] : "?";
-}
-
 const struct scheme *scheme_find(const char *name)
 {
 	for (const struct scheme *const *s = schemes; *s; s++)
