@@ -18,7 +18,7 @@ class Tree:
         (root / "buildlib").mkdir()
         for name in ("sources.py", "layers.py", "check-style", "check-format", "check-prose",
                      "check-layers", "check-documents", "check-man", "check-corpora",
-                     "check-commits", "spec-report"):
+                     "check-commits", "check-version", "spec-report"):
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
         self.write("Documentation/rules.md", RULES)
@@ -278,6 +278,29 @@ def test_documents_name_tests_that_exist(tree):
     tree.write("Documentation/a.md", "| [a](../tests/test_a.py) `test_one`, `test_three` |\n")
     code, output = tree.check("check-documents")
     assert code == 1 and "Documentation/a.md:1: tests/test_a.py has no test_three\n" in output
+
+
+def test_versions_agree(tree):
+    places = {"CMakeLists.txt": "project(uroce VERSION {} LANGUAGES C)\n",
+              "debian/changelog": "uroce ({}) unstable;\n\nuroce (0.9.9) unstable;\n",
+              "redhat/uroce.spec": "Version:        {}\n\n%changelog\n"
+                                   "* Sat Nov 28 2026 a <a@b.invalid> - {}-1\n- Text.\n",
+              "uroce-stat": "#!/bin/sh\necho uroce-stat {}\n"}
+
+    def check(different=None):
+        for name, text in places.items():
+            tree.write(name, text.replace("{}", "1.2.4" if name == different else "1.2.3"))
+        program = tree.root / "uroce-stat"
+        program.chmod(0o755)
+        return tree.check("check-version", str(program))
+
+    assert check()[0] == 0, check()[1]
+    for name, count in zip(places, (4, 1, 2, 1)):
+        code, output = check(name)
+        assert code == 1 and f"{count} complaints" in output, output
+    tree.write("CMakeLists.txt", "project(uroce VERSION 1.2 LANGUAGES C)\n")
+    code, output = tree.check("check-version")
+    assert code == 1 and "no version of three numbers" in output
 
 
 def test_comments_name_what_exists(tree):

@@ -17,6 +17,10 @@ uroce_test_command(check-layers LABEL style TIMEOUT 240
 		   ${archives})
 uroce_test_command(check-man LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-man"
 		   "${UROCE_BIN_DIR}")
+uroce_test_command(check-version LABEL style
+		   COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-version"
+		   $<TARGET_FILE:uroce-stat> $<TARGET_FILE:uroce-trace> $<TARGET_FILE:uroce-flow>
+		   $<TARGET_FILE:uroce-broker> "${UROCE_BIN_DIR}/uroce-run")
 uroce_test_command(test_checks LABEL style TIMEOUT 240 COST 50
 		   COMMAND ${UROCE_PYTHON} -B -m pytest -q -p no:cacheprovider
 			   "${buildlib}/test_checks.py")

@@ -54,7 +54,8 @@ static const char usage[] =
 	"  --counters=SOURCE  source of RNR NAK counts: auto, uroce-stat, sysfs, none\n"
 	"  --port=N           port for the connection between both ends, default 18515\n"
 	"  --rdma-cm          connect both ends by librdmacm instead of TCP\n"
-	"  --help\n";
+	"  --help\n"
+	"  --version\n";
 
 static const struct option options[] = {
 	{ "all", no_argument, NULL, 'a' },
@@ -79,6 +80,7 @@ static const struct option options[] = {
 	{ "rdma-cm", no_argument, NULL, 'R' },
 	{ "server", no_argument, NULL, 'S' },
 	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -201,6 +203,9 @@ static void set_option(struct settings *s, int option, const char *text)
 		break;
 	case 'h':
 		fputs(usage, stdout);
+		exit(0);
+	case 'V':
+		puts("uroce-flow " UROCE_VERSION);
 		exit(0);
 	default:
 		fputs(usage, stderr);

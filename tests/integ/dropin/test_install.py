@@ -110,13 +110,6 @@ def test_the_manual_has_the_limits_of_the_device(loopback):
         assert told[label] == true[name], label
 
 
-def test_packages_are_of_this_version():
-    version = re.search(r"^project\(uroce VERSION ([\d.]+)", source("CMakeLists.txt"),
-                        re.MULTILINE)[1]
-    assert re.match(r"uroce \((.*?)\)", source("debian/changelog"))[1] == version
-    assert re.search(r"^Version: +(\S+)", source("redhat/uroce.spec"), re.MULTILINE)[1] == version
-
-
 def test_packages_name_one_maintainer():
     """An address that nobody has yet is one that nobody can have: RFC 2606 keeps .invalid."""
     names = {re.search(pattern, source(path), re.MULTILINE)[1] for path, pattern in (
