@@ -283,6 +283,7 @@ def test_documents_name_tests_that_exist(tree):
 def test_versions_agree(tree):
     places = {"CMakeLists.txt": "project(uroce VERSION {} LANGUAGES C)\n",
               "debian/changelog": "uroce ({}) unstable;\n\nuroce (0.9.9) unstable;\n",
+              "NEWS.md": "# News\n\n## {}, 2026-11-28\n\n## 0.9.9, 2026-11-01\n",
               "redhat/uroce.spec": "Version:        {}\n\n%changelog\n"
                                    "* Sat Nov 28 2026 a <a@b.invalid> - {}-1\n- Text.\n",
               "uroce-stat": "#!/bin/sh\necho uroce-stat {}\n"}
@@ -295,7 +296,7 @@ def test_versions_agree(tree):
         return tree.check("check-version", str(program))
 
     assert check()[0] == 0, check()[1]
-    for name, count in zip(places, (4, 1, 2, 1)):
+    for name, count in zip(places, (5, 1, 1, 2, 1)):
         code, output = check(name)
         assert code == 1 and f"{count} complaints" in output, output
     tree.write("CMakeLists.txt", "project(uroce VERSION 1.2 LANGUAGES C)\n")
