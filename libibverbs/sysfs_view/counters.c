@@ -74,9 +74,9 @@ static struct total *get_total(struct totals *totals, const char *device)
 	return grown;
 }
 
-static void add_counters(struct total *total, const uint64_t *values, uint32_t count)
+static void add_counters(struct total *total, const uint64_t values[ENG_COUNTER_COUNT])
 {
-	for (uint32_t i = 0; total && i < count && i < ENG_COUNTER_COUNT; i++)
+	for (unsigned int i = 0; total && i < ENG_COUNTER_COUNT; i++)
 		total->value[i] += values[i];
 }
 
@@ -85,8 +85,7 @@ static void retire_process(unsigned int slot)
 	struct totals *totals = &processes[slot].totals;
 
 	for (unsigned int i = 0; i < totals->count; i++)
-		add_counters(get_total(&exited, totals->device[i].device), totals->device[i].value,
-			     ENG_COUNTER_COUNT);
+		add_counters(get_total(&exited, totals->device[i].device), totals->device[i].value);
 	free(totals->device);
 	totals->device = NULL;
 	totals->count = 0;
@@ -109,44 +108,53 @@ static void keep_monotonic(struct totals *now, const struct totals *before)
 	}
 }
 
-static void sum_snapshot(const struct snapshot *snapshot, struct totals *totals)
+/*
+ * Adds the counters of each object in a list to those of the device that it names; device and
+ * counters are the keys of both.
+ */
+static void sum_list(struct totals *totals, const json_t *list, const char *device,
+		     const char *counters)
 {
-	const struct uroce_abi_record *record = NULL;
-	const uint64_t *values;
-	uint32_t count;
+	const json_t *item;
+	size_t i;
 
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_DEVICE, record))) {
-		const struct uroce_abi_stat_device *device = (const void *)record;
+	json_array_foreach(list, i, item)
+	{
+		const char *name = json_string_value(json_object_get(item, device));
+		const json_t *values = json_object_get(item, counters);
+		uint64_t value[ENG_COUNTER_COUNT];
 
-		values = snapshot_device_counters(snapshot, device, &count);
-		add_counters(get_total(totals, device->name), values, count);
-	}
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
-		const struct uroce_abi_stat_qp *qp = (const void *)record;
-
-		values = snapshot_qp_counters(snapshot, qp, &count);
-		add_counters(get_total(totals, qp->device), values, count);
+		for (unsigned int j = 0; j < ENG_COUNTER_COUNT; j++)
+			value[j] = (uint64_t)json_integer_value(
+				json_object_get(values, hw_counter_names[j]));
+		if (name)
+			add_counters(get_total(totals, name), value);
 	}
 }
 
 /* Queries the process of a slot.  Callback of link_guest_for_each(). */
 static bool query_process(void *arg, uint32_t slot)
 {
-	struct snapshot snapshot;
 	struct totals now = { 0 };
+	json_t *snapshot;
+	uint32_t pid;
 
 	/* A process that does not reply is taken for one that has exited. */
-	if (snapshot_fetch(arg, slot, &snapshot))
+	if (snapshot_fetch(arg, slot, &snapshot)) {
+		json_decref(snapshot);
 		return false;
-	if (processes[slot].pid != snapshot.process->pid)
+	}
+	pid = (uint32_t)snapshot_pid(snapshot);
+	if (processes[slot].pid != pid)
 		retire_process(slot);
-	sum_snapshot(&snapshot, &now);
+	sum_list(&now, json_object_get(snapshot, "devices"), "name", "destroyed_qp_counters");
+	sum_list(&now, json_object_get(snapshot, "qps"), "device", "counters");
+	json_decref(snapshot);
 	keep_monotonic(&now, &processes[slot].totals);
 	free(processes[slot].totals.device);
 	processes[slot].totals = now;
-	processes[slot].pid = snapshot.process->pid;
+	processes[slot].pid = pid;
 	processes[slot].replied = true;
-	snapshot_free(&snapshot);
 	return false;
 }
 
@@ -165,7 +173,7 @@ void counters_each(void (*visit)(void *arg, const char *group, const char *name)
 	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
 		visit(arg, "counters", port_counters[i].name);
 	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++) {
-		const char *old_name = snapshot_old_counter_name(hw_counter_names[i]);
+		const char *old_name = snapshot_old_name(hw_counter_names[i]);
 
 		visit(arg, "hw_counters", hw_counter_names[i]);
 		if (old_name)
@@ -182,7 +190,7 @@ static void write_counters(struct tree *tree, const struct total *total)
 						   port_counters[i].unit);
 	}
 	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++) {
-		const char *old_name = snapshot_old_counter_name(hw_counter_names[i]);
+		const char *old_name = snapshot_old_name(hw_counter_names[i]);
 
 		tree_write_counter(tree, total->device, "hw_counters", hw_counter_names[i],
 				   total->value[i]);
@@ -205,11 +213,10 @@ void counters_update(struct tree *tree)
 		processes[slot].replied = false;
 		for (unsigned int i = 0; i < totals->count; i++)
 			add_counters(get_total(&all, totals->device[i].device),
-				     totals->device[i].value, ENG_COUNTER_COUNT);
+				     totals->device[i].value);
 	}
 	for (unsigned int i = 0; i < exited.count; i++)
-		add_counters(get_total(&all, exited.device[i].device), exited.device[i].value,
-			     ENG_COUNTER_COUNT);
+		add_counters(get_total(&all, exited.device[i].device), exited.device[i].value);
 	for (unsigned int i = 0; i < all.count; i++)
 		write_counters(tree, &all.device[i]);
 	free(all.device);

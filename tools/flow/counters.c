@@ -18,8 +18,8 @@ static bool source_is_selected(const struct run_options *options, const char *so
 }
 
 /*
- * Returns the number of RNR NAKs that a process has received, or -1 if unknown.  In the output of
- * uroce-stat the first occurrence of the key is the sum of the device; counters of QPs follow.
+ * Returns the number of RNR NAKs that the first queue pair of a process has received, or -1 if
+ * unknown.
  */
 static int64_t process_rnr_naks(const char *uroce_stat, int pid)
 {
@@ -36,7 +36,9 @@ static int64_t process_rnr_naks(const char *uroce_stat, int pid)
 	n = fread(text, 1, sizeof(text) - 1, pipe);
 	pclose(pipe);
 	text[n] = 0;
-	at = strstr(text, key);
+	/* Devices before it have the same key, for their destroyed queue pairs. */
+	at = strstr(text, "\"qps\":");
+	at = at ? strstr(at, key) : NULL;
 	return at ? (int64_t)strtoull(at + sizeof(key) - 1, NULL, 10) : -1;
 }
 

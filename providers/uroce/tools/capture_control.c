@@ -39,13 +39,12 @@ struct search {
 static bool match_process(void *arg, uint32_t slot)
 {
 	struct search *search = arg;
-	struct snapshot snapshot;
+	json_t *snapshot;
 	bool found;
 
-	if (snapshot_fetch(&search->broker, slot, &snapshot))
-		return false;
-	found = snapshot.process->pid == search->pid;
-	snapshot_free(&snapshot);
+	snapshot_fetch(&search->broker, slot, &snapshot);
+	found = snapshot_pid(snapshot) == search->pid;
+	json_decref(snapshot);
 	search->slot = slot;
 	return found;
 }

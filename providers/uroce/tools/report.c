@@ -1,474 +1,231 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "uroce_stat.h"
 
-#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "link/link.h"
+/*
+ * Lines of the report.  {KEY} is the value of a member of the object; {KEY:N} a string padded to N
+ * characters, or a number in hexadecimal with N digits; {KEY?YES|NO} one of two texts.
+ */
+static const char process_line[] = "process {pid}  {command}  slot {slot}  uroce {version}\n";
+static const char device_line[] = "  device {name}  netdev {netdev}  port {active?ACTIVE|DOWN}  "
+				  "mtu {mtu}  address {address}  contexts {contexts}\n";
+static const char worker_line[] = "  worker {number}  slot {slot}  "
+				  "queue pairs {first_qpn:6} to {last_qpn:6}: {qps}\n";
+static const char qp_lines[] =
+	"  QP {qpn:6}  {type} {state}  {device} -> QP {dest_qpn:6} at {remote}  mtu {mtu}"
+	"{shared_memory?  shared memory|}\n"
+	"     PSN      next {next_psn}  unacked {unacked_psn}  expected {expected_psn}\n"
+	"     credits  SSN {sent_ssn}/{ssn}  LSN {lsn}  reported by peer {peer_credits} | MSN "
+	"{msn}  "
+	"advertised {credits_advertised}  free now {credits_now}\n"
+	"     queues   send {sq_used}  receive {rq_used}  in flight {in_flight} of {cwnd} packets  "
+	"reads {outstanding_reads}  retries left {retries_left} (RNR {rnr_retries_left})  "
+	"{waiting}\n";
+static const char listener_line[] = "  listens at {space} port {port} of {address}  "
+				    "requests unread {waiting} of {backlog}\n";
+static const char connection_lines[] =
+	"  connection {local_id:8}  {service} {state}  {active?to|by} port {port} at {remote}  "
+	"QP {local_qpn:6} -> {remote_qpn:6}  age {age_ms} ms  resent {resent}{closed?  closed|}\n"
+	"     reports credits: this side {flow_control?yes|no}, the peer "
+	"{peer_flow_control?yes|no} "
+	"(its AETHs: {peer_credits}){mismatch?  MISMATCH|}\n"
+	"     private data: {private_length} bytes sent, {peer_private_length} received\n";
+static const char message_line[] = "  messages {name:8}  sent {sent} (again {resent})  "
+				   "received {received} (again {repeated}, refused {refused})\n";
+static const char reject_line[] = "  REJ {reason} ({name})  sent {sent}\n";
 
-#define PORT_STATE_ACTIVE 4
-
-static const char *address_text(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+/* Bytes of names that are not ASCII are U+0080 to U+00FF in JSON (json_write_string()). */
+static void print_string(FILE *out, const char *text, int width)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-	if (memcmp(address, mapped, sizeof(mapped)) == 0)
-		inet_ntop(AF_INET, address + sizeof(mapped), text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
-	return text;
+	for (; *text; text++, width--) {
+		if ((*text & 0xfc) == 0xc0 && text[1]) {
+			fputc((*text & 3) << 6 | (text[1] & 0x3f), out);
+			text++;
+		} else {
+			fputc(*text, out);
+		}
+	}
+	fprintf(out, "%*s", width > 0 ? width : 0, "");
 }
 
-static void table_devices(FILE *out, const struct snapshot *snapshot)
+static void print_value(FILE *out, const json_t *value, int width)
 {
-	const struct uroce_abi_record *record = NULL;
-	char text[INET6_ADDRSTRLEN];
+	if (json_is_string(value))
+		print_string(out, json_string_value(value), width);
+	else if (!value)
+		fputc('-', out);
+	else if (width > 0)
+		fprintf(out, "0x%0*" PRIx64, width, (uint64_t)json_integer_value(value));
+	else
+		fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+}
 
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_DEVICE, record))) {
-		const struct uroce_abi_stat_device *device =
-			(const struct uroce_abi_stat_device *)record;
+/* Prints the field that begins after a brace.  Returns the rest of the line. */
+static const char *print_field(FILE *out, const char *field, const json_t *object)
+{
+	size_t length = strcspn(field, ":?}");
+	const char *format = field + length, *bar, *end = format + strcspn(format, "}");
+	const json_t *value;
+	char key[32];
 
-		fprintf(out,
-			"  device %.64s  netdev %.32s  port %s  mtu %u  address %s  contexts %u\n",
-			device->name, device->netdev,
-			device->port_state == PORT_STATE_ACTIVE ? "ACTIVE" : "DOWN",
-			device->active_mtu, address_text(device->gid, text), device->contexts);
+	snprintf(key, sizeof(key), "%.*s", (int)length, field);
+	value = json_object_get(object, key);
+	if (*format == '?') {
+		bar = strchr(format, '|');
+		if (json_is_true(value))
+			fprintf(out, "%.*s", (int)(bar - format - 1), format + 1);
+		else
+			fprintf(out, "%.*s", (int)(end - bar - 1), bar + 1);
+	} else {
+		print_value(out, value, *format == ':' ? atoi(format + 1) : 0);
+	}
+	return end + 1;
+}
+
+static void print_lines(FILE *out, const char *lines, const json_t *object)
+{
+	while (*lines) {
+		if (*lines == '{')
+			lines = print_field(out, lines + 1, object);
+		else
+			fputc(*lines++, out);
 	}
 }
 
-struct counters {
-	const char *names;
-	const uint64_t *values;
-	uint32_t count;
-};
-
-static void table_counters(FILE *out, const char *title, const struct counters *counters, bool all)
+static void print_list(FILE *out, const char *lines, const json_t *list)
 {
-	uint32_t column = 0;
+	const json_t *item;
+	size_t i;
 
-	for (uint32_t i = 0; i < counters->count; i++) {
-		if (!all && counters->values[i] == 0)
+	json_array_foreach(list, i, item) print_lines(out, lines, item);
+}
+
+static void print_counters(FILE *out, const char *title, json_t *object, bool all)
+{
+	unsigned int column = 0;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(json_object_get(object, "counters"), name, value)
+	{
+		if (!all && json_integer_value(value) == 0)
 			continue;
-		fprintf(out, "%s%s %.32s=%llu", column == 0 ? title : "",
-			column > 0 && column % 6 == 0 ? "\n             " : "",
-			counters->names + (size_t)i * UROCE_ABI_NAME_BYTES,
-			(unsigned long long)counters->values[i]);
+		fprintf(out, "%s%s %s=%" JSON_INTEGER_FORMAT, column == 0 ? title : "",
+			column > 0 && column % 6 == 0 ? "\n             " : "", name,
+			json_integer_value(value));
 		column++;
 	}
 	if (column > 0)
 		fputc('\n', out);
 }
 
-/* Returns the number of QPs of the process that belong to a worker. */
-static unsigned int count_qps(const struct snapshot *snapshot,
-			      const struct uroce_abi_stat_worker *worker)
+/* Prints the lines and the counters of each object in a list. */
+static void print_counted(FILE *out, const char *lines, const json_t *list, bool all)
 {
-	const struct uroce_abi_record *record = NULL;
-	unsigned int count = 0;
+	json_t *item;
+	size_t i;
 
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
-		const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
-
-		count += qp->qpn >> LINK_SLOT_SHIFT == worker->slot;
-	}
-	return count;
-}
-
-/* Prints the workers of a process that has more than one. */
-static void table_workers(FILE *out, const struct snapshot *snapshot, bool all)
-{
-	const struct uroce_abi_record *record =
-		snapshot_next(snapshot, UROCE_ABI_RECORD_WORKER, NULL);
-
-	if (!record || !snapshot_next(snapshot, UROCE_ABI_RECORD_WORKER, record))
-		return;
-	for (; record; record = snapshot_next(snapshot, UROCE_ABI_RECORD_WORKER, record)) {
-		const struct uroce_abi_stat_worker *worker =
-			(const struct uroce_abi_stat_worker *)record;
-		struct counters counters = { .names = snapshot->port_names };
-
-		counters.values = snapshot_worker_counters(snapshot, worker, &counters.count);
-
-		fprintf(out, "  worker %u  slot %u  queue pairs 0x%06x to 0x%06x: %u\n",
-			worker->number, worker->slot, worker->slot << LINK_SLOT_SHIFT,
-			worker->slot << LINK_SLOT_SHIFT | LINK_INDEX_MASK,
-			count_qps(snapshot, worker));
-		table_counters(out, "     counters", &counters, all);
+	json_array_foreach(list, i, item)
+	{
+		print_lines(out, lines, item);
+		print_counters(out, "     counters", item, all);
 	}
 }
 
-static void format_peer_credits(const struct uroce_abi_stat_qp *qp, char text[16])
+static void print_messages(FILE *out, json_t *messages)
 {
-	if (qp->unlimited)
-		snprintf(text, 16, "unlimited");
-	else if (qp->credits_reported == UINT32_MAX)
-		snprintf(text, 16, "none yet");
-	else
-		snprintf(text, 16, "%u", qp->credits_reported);
-}
+	const char *name;
+	json_t *message;
 
-static void table_qp(FILE *out, const struct snapshot *snapshot, const struct uroce_abi_stat_qp *qp,
-		     bool all)
-{
-	char address[INET6_ADDRSTRLEN], credits[16];
-	struct counters counters = { .names = snapshot->qp_names };
-
-	counters.values = snapshot_qp_counters(snapshot, qp, &counters.count);
-	format_peer_credits(qp, credits);
-	fprintf(out, "  QP 0x%06x  %.16s %.16s  %.64s -> QP 0x%06x at %s  mtu %u%s\n", qp->qpn,
-		qp->type, qp->state, qp->device, qp->dest_qpn, address_text(qp->dgid, address),
-		qp->mtu, qp->shared_memory ? "  shared memory" : "");
-	fprintf(out, "     PSN      next %u  unacked %u  expected %u\n", qp->next_psn,
-		qp->unacked_psn, qp->expected_psn);
-	fprintf(out,
-		"     credits  SSN %u/%u  LSN %u  heard %s | MSN %u  advertised %u  free now %u\n",
-		qp->sent_ssn, qp->ssn, qp->lsn, credits, qp->msn, qp->credits_advertised,
-		qp->credits_now);
-	fprintf(out,
-		"     queues   send %u  receive %u  in flight %u of %u packets  reads %u  "
-		"retries left %u (RNR %u)  %.16s\n",
-		qp->sq_used, qp->rq_used, qp->in_flight, qp->cwnd, qp->outstanding_reads,
-		qp->retries_left, qp->rnr_retries_left, qp->waiting);
-	table_counters(out, "     counters", &counters, all);
-}
-
-static const struct uroce_abi_stat_qp *find_qp(const struct snapshot *snapshot, uint32_t qpn)
-{
-	const struct uroce_abi_record *record = NULL;
-
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
-		const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
-
-		if (qp->qpn == qpn)
-			return qp;
-	}
-	return NULL;
-}
-
-/* Returns true if the peer claims to report credits, but does not (rule C19). */
-static bool peer_credits_mismatch(const struct uroce_abi_stat_connection *connection,
-				  const struct uroce_abi_stat_qp *qp)
-{
-	return connection->peer_flow_control && qp && qp->unlimited;
-}
-
-/* Prints the End-to-End Flow Control bits of REQ and REP, and what AETHs report. */
-static void table_flow_control(FILE *out, const struct snapshot *snapshot,
-			       const struct uroce_abi_stat_connection *connection)
-{
-	const struct uroce_abi_stat_qp *qp = find_qp(snapshot, connection->local_qpn);
-	char credits[16] = "no queue pair";
-
-	if (qp)
-		format_peer_credits(qp, credits);
-	fprintf(out, "     reports credits: this side %s, the peer %s (its AETHs: %s)%s\n",
-		connection->flow_control ? "yes" : "no",
-		connection->peer_flow_control ? "yes" : "no", credits,
-		peer_credits_mismatch(connection, qp) ? "  MISMATCH" : "");
-	fprintf(out, "     private data: %u bytes sent, %u received\n", connection->private_length,
-		connection->peer_private_length);
-}
-
-static void table_messages(FILE *out, const struct snapshot *snapshot)
-{
-	const struct uroce_abi_record *record = NULL;
-
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_MESSAGE, record))) {
-		const struct uroce_abi_stat_message *message =
-			(const struct uroce_abi_stat_message *)record;
-
-		fprintf(out,
-			"  messages %-8.16s  sent %llu (again %llu)  received %llu (again %llu, "
-			"refused %llu)\n",
-			message->name, (unsigned long long)message->sent,
-			(unsigned long long)message->resent, (unsigned long long)message->received,
-			(unsigned long long)message->repeated,
-			(unsigned long long)message->refused);
-	}
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REJECT, record))) {
-		const struct uroce_abi_stat_reject *refusal =
-			(const struct uroce_abi_stat_reject *)record;
-
-		fprintf(out, "  REJ %u (%.32s)  sent %llu\n", refusal->reason, refusal->name,
-			(unsigned long long)refusal->sent);
+	json_object_foreach(messages, name, message)
+	{
+		json_object_set_new(message, "name", json_string(name));
+		print_lines(out, message_line, message);
 	}
 }
 
-static void table_connections(FILE *out, const struct snapshot *snapshot)
+/* Adds "peer_credits": the credits that the peer has reported last, or why there are none. */
+static void add_peer_credits(json_t *qps)
 {
-	const struct uroce_abi_record *record = NULL;
-	char text[INET6_ADDRSTRLEN];
+	json_t *qp, *credits;
+	size_t i;
 
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_LISTENER, record))) {
-		const struct uroce_abi_stat_listener *listener =
-			(const struct uroce_abi_stat_listener *)record;
-
-		fprintf(out, "  listens at %.8s port %u of %s  requests unread %u of %u\n",
-			listener->space, listener->port, address_text(listener->address, text),
-			listener->waiting, listener->backlog);
-	}
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_CONNECTION, record))) {
-		const struct uroce_abi_stat_connection *c =
-			(const struct uroce_abi_stat_connection *)record;
-
-		fprintf(out,
-			"  connection 0x%08x  %.8s %.24s  %s port %u at %s  QP 0x%06x -> 0x%06x  "
-			"age %u ms  resent %u%s\n",
-			c->local_id, c->service, c->state, c->active ? "to" : "by",
-			(unsigned int)(c->service_id & 0xffff), address_text(c->remote, text),
-			c->local_qpn, c->remote_qpn, c->age_ms, c->resent,
-			c->destroyed ? "  closed" : "");
-		table_flow_control(out, snapshot, c);
-	}
-}
-
-void report_table(FILE *out, const struct snapshot *snapshot, bool all)
-{
-	const struct counters counters = { snapshot->port_names, snapshot->port_values,
-					   snapshot->port_count };
-	const struct uroce_abi_record *record = NULL;
-
-	fprintf(out, "process %u  %.32s  slot %u  uroce %.32s\n", snapshot->process->pid,
-		snapshot->process->command, snapshot->process->slot, snapshot->process->version);
-	table_devices(out, snapshot);
-	table_counters(out, "  counters", &counters, all);
-	table_workers(out, snapshot, all);
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record)))
-		table_qp(out, snapshot, (const struct uroce_abi_stat_qp *)record, all);
-	table_connections(out, snapshot);
-	table_messages(out, snapshot);
-}
-
-/* Prints a quoted string of at most limit bytes; names of processes have arbitrary bytes. */
-static void json_string(FILE *out, const char *text, size_t limit)
-{
-	fputc('"', out);
-	for (size_t i = 0; i < limit && text[i]; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < 0x20 || c >= 0x7f)
-			fprintf(out, "\\u%04x", c);
+	json_array_foreach(qps, i, qp)
+	{
+		credits = json_object_get(qp, "credits_reported");
+		if (json_is_true(json_object_get(qp, "unlimited")))
+			json_object_set_new(qp, "peer_credits", json_string("unlimited"));
+		else if (json_is_null(credits))
+			json_object_set_new(qp, "peer_credits", json_string("none yet"));
 		else
-			fputc(c, out);
+			json_object_set(qp, "peer_credits", credits);
 	}
-	fputc('"', out);
 }
 
-static void json_text_field(FILE *out, const char *name, const char *text, size_t limit)
+/* Returns the text of a number of an object. */
+static const char *number_text(const json_t *object, const char *member, char text[24])
 {
-	fprintf(out, "\"%s\":", name);
-	json_string(out, text, limit);
-	fputc(',', out);
+	snprintf(text, 24, "%" JSON_INTEGER_FORMAT,
+		 json_integer_value(json_object_get(object, member)));
+	return text;
 }
 
-static void json_counters(FILE *out, const char *names, const uint64_t *values, uint32_t count)
+/*
+ * Adds to connections what their queue pairs report.  There is a mismatch if the peer claims to
+ * report credits, but does not (rule C19).
+ */
+static void add_credits_of_connections(const json_t *snapshot)
 {
-	fputs("\"counters\":{", out);
-	for (uint32_t i = 0; i < count; i++) {
-		const char *name = names + (size_t)i * UROCE_ABI_NAME_BYTES;
-		const char *old_name = snapshot_old_counter_name(name);
+	json_t *qps = json_object(), *item, *qp;
+	char qpn[24];
+	size_t i;
 
-		if (i > 0)
-			fputc(',', out);
-		json_string(out, name, UROCE_ABI_NAME_BYTES);
-		fprintf(out, ":%llu", (unsigned long long)values[i]);
-		if (old_name)
-			fprintf(out, ",\"%s\":%llu", old_name, (unsigned long long)values[i]);
+	json_array_foreach(json_object_get(snapshot, "qps"), i, item)
+		json_object_set(qps, number_text(item, "qpn", qpn), item);
+	json_array_foreach(json_object_get(snapshot, "connections"), i, item)
+	{
+		bool claims = json_is_true(json_object_get(item, "peer_flow_control"));
+
+		qp = json_object_get(qps, number_text(item, "local_qpn", qpn));
+		json_object_set_new(
+			item, "mismatch",
+			json_boolean(claims && json_is_true(json_object_get(qp, "unlimited"))));
+		json_object_set(item, "peer_credits", json_object_get(qp, "peer_credits"));
 	}
-	fputc('}', out);
+	json_decref(qps);
 }
 
-/* Prints an array with one object for each record of a kind; fields prints its members. */
-static void json_list(FILE *out, const struct snapshot *snapshot, const char *name, uint32_t kind,
-		      void (*fields)(FILE *out, const struct snapshot *snapshot,
-				     const struct uroce_abi_record *record))
+void report_text(FILE *out, json_t *snapshot, bool all)
 {
-	const struct uroce_abi_record *record = NULL;
-	const char *separator = "";
+	const json_t *workers = json_object_get(snapshot, "workers");
 
-	fprintf(out, "\"%s\":[", name);
-	while ((record = snapshot_next(snapshot, kind, record))) {
-		fprintf(out, "%s{", separator);
-		fields(out, snapshot, record);
-		fputc('}', out);
-		separator = ",";
-	}
-	fputc(']', out);
+	add_peer_credits(json_object_get(snapshot, "qps"));
+	add_credits_of_connections(snapshot);
+	print_lines(out, process_line, snapshot);
+	print_list(out, device_line, json_object_get(snapshot, "devices"));
+	print_counters(out, "  counters", snapshot, all);
+	if (json_array_size(workers) > 1)
+		print_counted(out, worker_line, workers, all);
+	print_counted(out, qp_lines, json_object_get(snapshot, "qps"), all);
+	print_list(out, listener_line, json_object_get(snapshot, "listeners"));
+	print_list(out, connection_lines, json_object_get(snapshot, "connections"));
+	print_messages(out, json_object_get(snapshot, "messages"));
+	print_list(out, reject_line, json_object_get(snapshot, "rejects"));
 }
 
-static void json_device(FILE *out, const struct snapshot *snapshot,
-			const struct uroce_abi_record *record)
+void report_json(FILE *out, json_t *snapshot)
 {
-	const struct uroce_abi_stat_device *device = (const struct uroce_abi_stat_device *)record;
-	char text[INET6_ADDRSTRLEN];
+	json_t *rejections = json_object(), *reject;
+	char reason[24];
+	size_t i;
 
-	(void)snapshot;
-	json_text_field(out, "name", device->name, sizeof(device->name));
-	json_text_field(out, "netdev", device->netdev, sizeof(device->netdev));
-	fprintf(out, "\"active\":%s,\"mtu\":%u,\"address\":\"%s\",\"contexts\":%u",
-		device->port_state == PORT_STATE_ACTIVE ? "true" : "false", device->active_mtu,
-		address_text(device->gid, text), device->contexts);
-}
-
-static void json_worker(FILE *out, const struct snapshot *snapshot,
-			const struct uroce_abi_record *record)
-{
-	const struct uroce_abi_stat_worker *worker = (const struct uroce_abi_stat_worker *)record;
-	uint32_t count;
-	const uint64_t *values = snapshot_worker_counters(snapshot, worker, &count);
-
-	fprintf(out, "\"number\":%u,\"slot\":%u,\"qps\":%u,", worker->number, worker->slot,
-		count_qps(snapshot, worker));
-	json_counters(out, snapshot->port_names, values, count);
-}
-
-static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
-{
-	const struct {
-		const char *name;
-		uint32_t value;
-	} numbers[] = {
-		{ "qpn", qp->qpn },
-		{ "dest_qpn", qp->dest_qpn },
-		{ "src_port", qp->src_port },
-		{ "mtu", qp->mtu },
-		{ "next_psn", qp->next_psn },
-		{ "unacked_psn", qp->unacked_psn },
-		{ "expected_psn", qp->expected_psn },
-		{ "ssn", qp->ssn },
-		{ "sent_ssn", qp->sent_ssn },
-		{ "msn", qp->msn },
-		{ "lsn", qp->lsn },
-		{ "credits_advertised", qp->credits_advertised },
-		{ "credits_now", qp->credits_now },
-		{ "sq_used", qp->sq_used },
-		{ "rq_used", qp->rq_used },
-		{ "outstanding_reads", qp->outstanding_reads },
-		{ "in_flight", qp->in_flight },
-		{ "cwnd", qp->cwnd },
-		{ "retries_left", qp->retries_left },
-		{ "rnr_retries_left", qp->rnr_retries_left },
-	};
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		fprintf(out, "\"%s\":%u,", numbers[i].name, numbers[i].value);
-	fprintf(out, "\"shared_memory\":%s,", qp->shared_memory ? "true" : "false");
-	fprintf(out, "\"unlimited\":%s,", qp->unlimited ? "true" : "false");
-	if (qp->credits_reported == UINT32_MAX)
-		fputs("\"credits_heard\":null,", out);
-	else
-		fprintf(out, "\"credits_heard\":%u,", qp->credits_reported);
-}
-
-static void json_qp(FILE *out, const struct snapshot *snapshot,
-		    const struct uroce_abi_record *record)
-{
-	const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
-	char text[INET6_ADDRSTRLEN];
-	uint32_t count;
-	const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
-
-	json_text_field(out, "device", qp->device, sizeof(qp->device));
-	json_text_field(out, "type", qp->type, sizeof(qp->type));
-	json_text_field(out, "state", qp->state, sizeof(qp->state));
-	json_text_field(out, "waiting", qp->waiting, sizeof(qp->waiting));
-	fprintf(out, "\"local\":\"%s\",", address_text(qp->sgid, text));
-	fprintf(out, "\"remote\":\"%s\",", address_text(qp->dgid, text));
-	json_qp_numbers(out, qp);
-	json_counters(out, snapshot->qp_names, counters, count);
-}
-
-static void json_listener(FILE *out, const struct snapshot *snapshot,
-			  const struct uroce_abi_record *record)
-{
-	const struct uroce_abi_stat_listener *listener =
-		(const struct uroce_abi_stat_listener *)record;
-	char text[INET6_ADDRSTRLEN];
-
-	(void)snapshot;
-	json_text_field(out, "space", listener->space, sizeof(listener->space));
-	fprintf(out, "\"port\":%u,\"address\":\"%s\",\"waiting\":%u,\"backlog\":%u", listener->port,
-		address_text(listener->address, text), listener->waiting, listener->backlog);
-}
-
-static void json_connection(FILE *out, const struct snapshot *snapshot,
-			    const struct uroce_abi_record *record)
-{
-	const struct uroce_abi_stat_connection *c =
-		(const struct uroce_abi_stat_connection *)record;
-	char text[INET6_ADDRSTRLEN];
-
-	json_text_field(out, "service", c->service, sizeof(c->service));
-	json_text_field(out, "state", c->state, sizeof(c->state));
-	fprintf(out, "\"local\":\"%s\",", address_text(c->local, text));
-	fprintf(out, "\"remote\":\"%s\",", address_text(c->remote, text));
-	fprintf(out, "\"service_id\":%llu,\"local_id\":%u,\"remote_id\":%u,",
-		(unsigned long long)c->service_id, c->local_id, c->remote_id);
-	fprintf(out, "\"local_qpn\":%u,\"remote_qpn\":%u,\"active\":%s,", c->local_qpn,
-		c->remote_qpn, c->active ? "true" : "false");
-	fprintf(out, "\"closed\":%s,\"resent\":%u,\"age_ms\":%u,\"changed_ms\":%u,",
-		c->destroyed ? "true" : "false", c->resent, c->age_ms, c->changed_ms);
-	fprintf(out, "\"private_length\":%u,\"peer_private_length\":%u,", c->private_length,
-		c->peer_private_length);
-	fprintf(out, "\"flow_control\":%s,\"peer_flow_control\":%s,\"mismatch\":%s",
-		c->flow_control ? "true" : "false", c->peer_flow_control ? "true" : "false",
-		peer_credits_mismatch(c, find_qp(snapshot, c->local_qpn)) ? "true" : "false");
-}
-
-static void json_messages(FILE *out, const struct snapshot *snapshot)
-{
-	const struct uroce_abi_record *record = NULL;
-	const char *separator = "";
-
-	fputs("\"messages\":{", out);
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_MESSAGE, record))) {
-		const struct uroce_abi_stat_message *message =
-			(const struct uroce_abi_stat_message *)record;
-
-		fputs(separator, out);
-		json_string(out, message->name, sizeof(message->name));
-		fprintf(out,
-			":{\"sent\":%llu,\"resent\":%llu,\"received\":%llu,\"repeated\":%llu,"
-			"\"refused\":%llu}",
-			(unsigned long long)message->sent, (unsigned long long)message->resent,
-			(unsigned long long)message->received,
-			(unsigned long long)message->repeated,
-			(unsigned long long)message->refused);
-		separator = ",";
-	}
-	fputs("},\"rejections\":{", out);
-	separator = "";
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REJECT, record))) {
-		const struct uroce_abi_stat_reject *refusal =
-			(const struct uroce_abi_stat_reject *)record;
-
-		fprintf(out, "%s\"%u\":%llu", separator, refusal->reason,
-			(unsigned long long)refusal->sent);
-		separator = ",";
-	}
-	fputs("},", out);
-}
-
-void report_json(FILE *out, const struct snapshot *snapshot)
-{
-	const struct uroce_abi_stat_process *process = snapshot->process;
-
-	fprintf(out, "{\"pid\":%u,\"slot\":%u,", process->pid, process->slot);
-	json_text_field(out, "command", process->command, sizeof(process->command));
-	json_text_field(out, "version", process->version, sizeof(process->version));
-	json_list(out, snapshot, "devices", UROCE_ABI_RECORD_DEVICE, json_device);
-	fputc(',', out);
-	json_counters(out, snapshot->port_names, snapshot->port_values, snapshot->port_count);
-	fputc(',', out);
-	json_list(out, snapshot, "workers", UROCE_ABI_RECORD_WORKER, json_worker);
-	fputc(',', out);
-	json_list(out, snapshot, "listeners", UROCE_ABI_RECORD_LISTENER, json_listener);
-	fputc(',', out);
-	json_list(out, snapshot, "connections", UROCE_ABI_RECORD_CONNECTION, json_connection);
-	fputc(',', out);
-	json_messages(out, snapshot);
-	json_list(out, snapshot, "qps", UROCE_ABI_RECORD_QP, json_qp);
-	fputc('}', out);
+	add_credits_of_connections(snapshot);
+	json_array_foreach(json_object_get(snapshot, "rejects"), i, reject) json_object_set(
+		rejections, number_text(reject, "reason", reason), json_object_get(reject, "sent"));
+	json_object_set_new(snapshot, "rejections", rejections);
+	snapshot_add_old_names(snapshot);
+	json_dumpf(snapshot, out, JSON_COMPACT | JSON_ENSURE_ASCII);
 }

@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Requests snapshots from uroce processes and reads their records (rdma/uroce-abi.h). */
+/* Requests snapshots from uroce processes: JSON objects (verbs/stats). */
 #ifndef UROCE_TOOLS_SNAPSHOT_H
 #define UROCE_TOOLS_SNAPSHOT_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <jansson.h>
 #include <stdint.h>
 
 #include "link/broker/guest.h"
 #include <rdma/uroce-abi.h>
-
-struct snapshot {
-	uint8_t *bytes; /* mapped memory of length bytes */
-	size_t length;
-	/* Set by snapshot_fetch() from the records; pointers into bytes. */
-	const struct uroce_abi_stat_process *process;
-	const char *qp_names; /* qp_name_count names of UROCE_ABI_NAME_BYTES bytes */
-	uint32_t qp_name_count;
-	const char *port_names;
-	const uint64_t *port_values;
-	uint32_t port_count;
-};
 
 /*
  * Sends message to the owner of a slot.  Returns a connected socket, whose send and receive
@@ -31,29 +18,20 @@ int snapshot_request(struct link_guest *broker, uint32_t slot, enum uroce_abi_me
 /*
  * Requests the snapshot of the owner of a slot.  Returns 0 or a negative errno: -ENOENT if the slot
  * has no owner or belongs to a further worker of a process; -EPROTO if the reply is invalid;
- * -ETIMEDOUT if there is none.  Release the result with snapshot_free().
+ * -ETIMEDOUT if there is none; -EPROTONOSUPPORT if the process is of another release, whose format
+ * differs.  *snapshot is an object if the result is 0 or -EPROTONOSUPPORT, otherwise NULL.  The
+ * caller drops the reference.
  */
-int snapshot_fetch(struct link_guest *broker, uint32_t slot, struct snapshot *snapshot);
-void snapshot_free(struct snapshot *snapshot);
+int snapshot_fetch(struct link_guest *broker, uint32_t slot, json_t **snapshot);
 
-/* Returns the next record of a kind after previous (NULL: the first one), or NULL. */
-const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, uint32_t kind,
-					     const struct uroce_abi_record *previous);
+unsigned long snapshot_pid(const json_t *snapshot);
 
-/* Return the counters of a device or QP and set *count, at most the number of names. */
-const uint64_t *snapshot_device_counters(const struct snapshot *snapshot,
-					 const struct uroce_abi_stat_device *device,
-					 uint32_t *count);
-const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
-				     const struct uroce_abi_stat_qp *qp, uint32_t *count);
-/* Returns the counters of a worker; their names are port_names. */
-const uint64_t *snapshot_worker_counters(const struct snapshot *snapshot,
-					 const struct uroce_abi_stat_worker *worker,
-					 uint32_t *count);
 /*
  * Returns the name that a counter had before November 2026, or NULL.  Scripts that read the old
  * names work for one more release.
  */
-const char *snapshot_old_counter_name(const char *name);
+const char *snapshot_old_name(const char *name);
+/* Adds members with the old names to all objects in value. */
+void snapshot_add_old_names(json_t *value);
 
 #endif

@@ -105,33 +105,45 @@ struct view {
 	bool failed;	    /* a process or the broker did not reply */
 };
 
+/* Prints why the process of a slot is not shown.  snapshot may be NULL. */
+static void print_failure(uint32_t slot, int error, const json_t *snapshot)
+{
+	const char *version = json_string_value(json_object_get(snapshot, "version"));
+
+	if (snapshot)
+		fprintf(stderr,
+			"uroce-stat: process %lu has uroce %s, whose format this uroce-stat (%s) "
+			"does not know\n",
+			snapshot_pid(snapshot), version ? version : "?", UROCE_VERSION);
+	else
+		fprintf(stderr, "uroce-stat: slot %u does not answer: %s\n", slot,
+			strerror(-error));
+}
+
 /* Shows the process of a slot.  Callback of link_guest_for_each(); returns false to continue. */
 static bool show_process(void *arg, uint32_t slot)
 {
 	struct view *view = arg;
 	const struct options *options = view->options;
-	struct snapshot snapshot;
+	json_t *snapshot;
 	int result = snapshot_fetch(&view->broker, slot, &snapshot);
 
 	if (result == -ENOENT)
 		return false;
 	if (result < 0) {
-		fprintf(stderr, "uroce-stat: slot %u does not answer: %s\n", slot,
-			strerror(-result));
+		print_failure(slot, result, snapshot);
 		view->failed = true;
-		return false;
-	}
-	if (options->pid == 0 || options->pid == snapshot.process->pid) {
+	} else if (options->pid == 0 || options->pid == snapshot_pid(snapshot)) {
 		if (options->json) {
 			if (view->shown > 0)
 				putchar(',');
-			report_json(stdout, &snapshot);
+			report_json(stdout, snapshot);
 		} else {
-			report_table(stdout, &snapshot, options->all);
+			report_text(stdout, snapshot, options->all);
 		}
 		view->shown++;
 	}
-	snapshot_free(&snapshot);
+	json_decref(snapshot);
 	return false;
 }
 

@@ -7,10 +7,12 @@
 
 #include "snapshot.h"
 
-/* Prints a table.  all: include counters that are zero. */
-void report_table(FILE *out, const struct snapshot *snapshot, bool all);
-/* Prints one JSON object, without a trailing newline. */
-void report_json(FILE *out, const struct snapshot *snapshot);
+/*
+ * Prints a report on the process.  all: include counters that are zero.  Adds members to snapshot.
+ */
+void report_text(FILE *out, json_t *snapshot, bool all);
+/* Prints one JSON object, without a trailing newline.  Adds members to snapshot. */
+void report_json(FILE *out, json_t *snapshot);
 
 /*
  * Starts a capture in process pid, with settings of the form FILE[,OPTION=VALUE...], and waits

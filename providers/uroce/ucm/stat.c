@@ -1,110 +1,106 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Listeners and connections in the snapshot that uroce-stat reads. */
-#include <stdio.h>
-#include <string.h>
-
-#include <rdma/uroce-abi.h>
-
 #include "id.h"
 #include "ucm_core.h"
-#include "verbs/stats/stats.h"
+#include "verbs/stats/json_writer.h"
 
 #define NS_PER_MS 1000000
 
-static void write_listener(struct ucm_id *id, void *writer)
+static void write_listener(struct ucm_id *id, void *arg)
 {
-	struct uroce_abi_stat_listener *record;
+	struct json_writer *json = arg;
 
 	if (!id->listener)
 		return;
-	record = uroce_stats_append(writer, UROCE_ABI_RECORD_LISTENER, sizeof(*record));
-	if (!record)
-		return;
-	snprintf(record->space, sizeof(record->space), "%s", cm_port_space_name(id->port_space));
-	memcpy(record->address, id->source.ip, sizeof(record->address));
-	record->port = id->source.port;
-	record->backlog = id->backlog;
-	record->waiting = id->unread_requests;
+	json_write_begin(json, NULL, '{');
+	json_write_string(json, "space", cm_port_space_name(id->port_space));
+	json_write_number(json, "port", id->source.port);
+	json_write_address(json, "address", id->source.ip);
+	json_write_number(json, "waiting", id->unread_requests);
+	json_write_number(json, "backlog", id->backlog);
+	json_write_end(json, '}');
 }
 
-static void write_connection(void *writer, const struct cm_conn *conn)
+static void write_connection(void *arg, const struct cm_conn *conn)
 {
-	struct uroce_abi_stat_connection *record =
-		uroce_stats_append(writer, UROCE_ABI_RECORD_CONNECTION, sizeof(*record));
+	struct json_writer *json = arg;
 	struct cm_conn_info info;
 	uint64_t now = progress_now();
 
-	if (!record)
-		return;
 	cm_conn_info(conn, &info);
-	snprintf(record->service, sizeof(record->service), "%s", cm_service_name(info.service));
-	snprintf(record->state, sizeof(record->state), "%s", cm_state_name(info.state));
-	memcpy(record->local, info.path.sgid, sizeof(record->local));
-	memcpy(record->remote, info.path.dgid, sizeof(record->remote));
-	record->service_id = info.service_id;
-	record->local_id = info.local_id;
-	record->remote_id = info.remote_id;
-	record->local_qpn = info.local_qpn;
-	record->remote_qpn = info.remote_qpn;
-	record->active = info.active;
-	record->destroyed = info.destroyed;
-	record->resent = info.resent;
-	record->flow_control = info.flow_control;
-	record->peer_flow_control = info.peer_flow_control;
-	record->private_length = info.private_length;
-	record->peer_private_length = info.peer_private_length;
-	record->age_ms = (uint32_t)((now - info.created) / NS_PER_MS);
-	record->changed_ms = (uint32_t)((now - info.changed) / NS_PER_MS);
+	json_write_begin(json, NULL, '{');
+	json_write_string(json, "service", cm_service_name(info.service));
+	json_write_string(json, "state", cm_state_name(info.state));
+	json_write_address(json, "local", info.path.sgid);
+	json_write_address(json, "remote", info.path.dgid);
+	json_write_number(json, "service_id", info.service_id);
+	json_write_number(json, "port", info.service_id & 0xffff);
+	json_write_number(json, "local_id", info.local_id);
+	json_write_number(json, "remote_id", info.remote_id);
+	json_write_number(json, "local_qpn", info.local_qpn);
+	json_write_number(json, "remote_qpn", info.remote_qpn);
+	json_write_bool(json, "active", info.active);
+	json_write_bool(json, "closed", info.destroyed);
+	json_write_number(json, "resent", info.resent);
+	json_write_number(json, "age_ms", (now - info.created) / NS_PER_MS);
+	json_write_number(json, "changed_ms", (now - info.changed) / NS_PER_MS);
+	json_write_number(json, "private_length", info.private_length);
+	json_write_number(json, "peer_private_length", info.peer_private_length);
+	json_write_bool(json, "flow_control", info.flow_control);
+	json_write_bool(json, "peer_flow_control", info.peer_flow_control);
+	json_write_end(json, '}');
 }
 
-static void write_message(void *writer, const struct cm_counters *counters, size_t attr)
+static void write_messages(struct json_writer *json, const struct cm_counters *counters)
 {
-	struct uroce_abi_stat_message *record;
-
-	if (!counters->sent[attr] && !counters->received[attr])
-		return;
-	record = uroce_stats_append(writer, UROCE_ABI_RECORD_MESSAGE, sizeof(*record));
-	if (!record)
-		return;
-	snprintf(record->name, sizeof(record->name), "%s",
-		 mad_attr_name((uint16_t)(MAD_ATTR_FIRST + attr)));
-	record->sent = counters->sent[attr];
-	record->resent = counters->resent[attr];
-	record->received = counters->received[attr];
-	record->repeated = counters->repeated[attr];
-	record->refused = counters->refused[attr];
-}
-
-static void write_refusal(void *writer, const struct cm_counters *counters, uint16_t reason)
-{
-	struct uroce_abi_stat_reject *record;
-
-	if (!counters->rejected[reason])
-		return;
-	record = uroce_stats_append(writer, UROCE_ABI_RECORD_REJECT, sizeof(*record));
-	if (!record)
-		return;
-	snprintf(record->name, sizeof(record->name), "%s", mad_reject_name(reason));
-	record->reason = reason;
-	record->sent = counters->rejected[reason];
-}
-
-static void write_counters(void *writer, const struct cm_counters *counters)
-{
-	for (size_t attr = 0; attr < MAD_ATTRS; attr++)
-		write_message(writer, counters, attr);
-	for (uint16_t reason = 0;
-	     reason < sizeof(counters->rejected) / sizeof(counters->rejected[0]); reason++)
-		write_refusal(writer, counters, reason);
-}
-
-void ucm_stat_write(void *writer)
-{
-	ucm_lock();
-	ucm_ids_each(write_listener, writer);
-	if (ucm_cm()) {
-		cm_each_conn(ucm_cm(), write_connection, writer);
-		write_counters(writer, cm_counters(ucm_cm()));
+	json_write_begin(json, "messages", '{');
+	for (size_t attr = 0; attr < MAD_ATTRS; attr++) {
+		if (!counters->sent[attr] && !counters->received[attr])
+			continue;
+		json_write_begin(json, mad_attr_name((uint16_t)(MAD_ATTR_FIRST + attr)), '{');
+		json_write_number(json, "sent", counters->sent[attr]);
+		json_write_number(json, "resent", counters->resent[attr]);
+		json_write_number(json, "received", counters->received[attr]);
+		json_write_number(json, "repeated", counters->repeated[attr]);
+		json_write_number(json, "refused", counters->refused[attr]);
+		json_write_end(json, '}');
 	}
+	json_write_end(json, '}');
+}
+
+static void write_rejects(struct json_writer *json, const struct cm_counters *counters)
+{
+	const size_t reasons = sizeof(counters->rejected) / sizeof(counters->rejected[0]);
+
+	json_write_begin(json, "rejects", '[');
+	for (uint16_t reason = 0; reason < reasons; reason++) {
+		if (!counters->rejected[reason])
+			continue;
+		json_write_begin(json, NULL, '{');
+		json_write_number(json, "reason", reason);
+		json_write_string(json, "name", mad_reject_name(reason));
+		json_write_number(json, "sent", counters->rejected[reason]);
+		json_write_end(json, '}');
+	}
+	json_write_end(json, ']');
+}
+
+void ucm_stat_write(struct json_writer *json)
+{
+	static const struct cm_counters none;
+	const struct cm_counters *counters = &none;
+
+	ucm_lock();
+	json_write_begin(json, "listeners", '[');
+	ucm_ids_each(write_listener, json);
+	json_write_end(json, ']');
+	json_write_begin(json, "connections", '[');
+	if (ucm_cm()) {
+		cm_each_conn(ucm_cm(), write_connection, json);
+		counters = cm_counters(ucm_cm());
+	}
+	json_write_end(json, ']');
+	write_messages(json, counters);
+	write_rejects(json, counters);
 	ucm_unlock();
 }

@@ -19,6 +19,8 @@
 #include "progress/gsi/gsi.h"
 #include "verbs/abi/dropin_ops.h"
 
+struct json_writer;
+
 /*
  * Take and release the lock around a command.  Cancellation is disabled in between, as no
  * cancellation point may be reached with the lock held, except in ucm_channel_wait().
@@ -108,6 +110,6 @@ bool ucm_reports_credits(void);
 extern const struct uroce_cm_dev_ops ucm_channels;
 
 /* Writes listeners and connections to a snapshot (uroce_stats_extend()).  Takes ucm_lock(). */
-void ucm_stat_write(void *writer);
+void ucm_stat_write(struct json_writer *json);
 
 #endif

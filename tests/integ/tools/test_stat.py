@@ -11,13 +11,13 @@ import pytest
 import harness
 import verbs_peer
 
-PROCESS_FIELDS = {"pid", "slot", "command", "version", "devices", "counters", "qps",
+PROCESS_FIELDS = {"format", "pid", "slot", "command", "version", "devices", "counters", "qps",
                   "workers"}
 DEVICE_FIELDS = {"name", "netdev", "active", "mtu", "address", "contexts"}
 QP_FIELDS = {"device", "type", "state", "waiting", "local", "remote", "qpn", "dest_qpn", "src_port",
              "mtu", "next_psn", "unacked_psn", "expected_psn", "ssn", "msn", "lsn",
-             "credits_advertised", "credits_now", "credits_heard", "unlimited", "sq_used",
-             "rq_used", "outstanding_reads", "in_flight", "cwnd", "retries_left",
+             "credits_advertised", "credits_now", "credits_reported", "credits_heard", "unlimited",
+             "sq_used", "rq_used", "outstanding_reads", "in_flight", "cwnd", "retries_left",
              "rnr_retries_left", "shared_memory", "counters"}
 
 

@@ -56,17 +56,9 @@ int uroce_provider_start(struct progress **progress, struct uroce_settings *sett
 	return 0;
 }
 
-void uroce_stats_extend(void (*more)(void *writer))
+void uroce_stats_extend(void (*more)(struct json_writer *json))
 {
 	(void)more;
-}
-
-void *uroce_stats_append(void *writer, unsigned int kind, size_t bytes)
-{
-	(void)writer;
-	(void)kind;
-	(void)bytes;
-	return NULL;
 }
 
 void uroce_provider_stop(struct progress *progress)

@@ -18,40 +18,37 @@ static unsigned int stat_users;
 static bool watching;
 static struct progress *served_progress;
 
-/* Sends one message with the descriptor of the snapshot; dropped if the client does not read it. */
-static void send_snapshot(int client, int file, uint64_t bytes)
+/* Sends the snapshot.  It is dropped if the client does not read it. */
+static void send_snapshot(int client)
 {
-	struct uroce_abi_stat_reply reply = {
-		.header = { .message = UROCE_ABI_STAT_REPLY, .version = UROCE_ABI_VERSION },
-		.bytes = bytes,
-	};
+	const struct uroce_abi_header reply = { .message = UROCE_ABI_STAT_REPLY,
+						.version = UROCE_ABI_VERSION };
+	int file = uroce_stats_snapshot(served_progress);
 
+	if (file < 0)
+		return;
 	link_send_with_fds(client, &reply, sizeof(reply), &file, 1);
+	close(file);
 }
 
 /* Runs in the progress thread, without locks.  Serves one client; others wait. */
 static void serve_client(void *arg)
 {
 	struct uroce_abi_header request;
-	uint64_t bytes;
 	size_t length;
-	int client = link_next_tool(arg, &request, sizeof(request), &length), file;
+	int client = link_next_tool(arg, &request, sizeof(request), &length);
 
 	if (client < 0)
 		return;
-	if (length != sizeof(request) || request.version != UROCE_ABI_VERSION)
+	if (length != sizeof(request))
 		request.message = 0;
-	if (request.message == UROCE_ABI_CAPTURE_REQUEST) {
+	if (request.message == UROCE_ABI_CAPTURE_REQUEST && request.version == UROCE_ABI_VERSION) {
 		stats_capture_request(served_progress, client);
 		return;
 	}
-	if (request.message == UROCE_ABI_STAT_REQUEST) {
-		file = uroce_stats_snapshot(served_progress, &bytes);
-		if (file >= 0) {
-			send_snapshot(client, file, bytes);
-			close(file);
-		}
-	}
+	/* Served in any version, because the object has a version of its own. */
+	if (request.message == UROCE_ABI_STAT_REQUEST)
+		send_snapshot(client);
 	close(client);
 }
 

@@ -6,6 +6,7 @@
 #ifndef UROCE_VERBS_STATS_H
 #define UROCE_VERBS_STATS_H
 
+#include "json_writer.h"
 #include "progress/progress.h"
 
 /*
@@ -16,18 +17,17 @@ void uroce_stats_get(struct progress *progress);
 void uroce_stats_put(struct progress *progress);
 
 /*
- * Writes the state of the process as records (struct uroce_abi_record) to a new memfd.  Returns its
- * descriptor and its size in *bytes, or a negative errno.
+ * Writes the state of the process as a JSON object to a new memfd.  Returns its descriptor, or a
+ * negative number.  The locks of queue pairs are held one at a time, while one is written to
+ * memory.
  */
-int uroce_stats_snapshot(struct progress *progress, uint64_t *bytes);
+int uroce_stats_snapshot(struct progress *progress);
 
 /*
- * Sets the function that adds records of the layers above: more(writer) is called for each snapshot
- * in the progress thread.
+ * Sets the function that adds members of the layers above to the object.  It is called for each
+ * snapshot in the progress thread.
  */
-void uroce_stats_extend(void (*more)(void *writer));
-/* Appends a record of kind that is zeroed except for its header; returns NULL without memory. */
-void *uroce_stats_append(void *writer, unsigned int kind, size_t bytes);
+void uroce_stats_extend(void (*more)(struct json_writer *json));
 
 /*
  * Captures requested by uroce-stat.  A capture lasts until the connection is closed, and is written
