@@ -49,7 +49,7 @@ LAYERS = {
         group("state of loss recovery", "loss_state"),
         group("responder, actions of loss recovery", "responder response resp_check "
               "resp_atomic uc_ud ecn ack_req retransmit read_retry"),
-        group("probes, invariants", "probe invariants"),
+        group("probes", "probe"),
         group("events and timers of loss recovery", "loss"),
         group("requester beside completer", "requester completer", apart=True),
         group("when beside states", "tx_sched qp_transition", apart=True),

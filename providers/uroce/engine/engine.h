@@ -339,11 +339,6 @@ void eng_expire(struct eng_qp *qp, uint64_t now);
 void eng_restore_retries(struct eng_qp *qp);
 /* Returns true if at least half of the retries have been used up. */
 bool eng_retries_nearly_spent(const struct eng_qp *qp);
-/*
- * Asserts the invariants of the queue pair, which hold between two calls of the engine.  For tests;
- * the engine itself does not call it.
- */
-void eng_check(const struct eng_qp *qp);
 /* Number of Local ACK Timeouts (rule S10) on this and earlier connections of the QP. */
 uint64_t eng_timeouts(const struct eng_qp *qp);
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "sim/oracle/invariants.h"
 #include "sim/oracle/oracle_uc_ud.h"
 #include "sim/world.h"
 
@@ -97,7 +98,7 @@ void oracle_after_step(struct sim_end *end)
 {
 	struct oracle *oracle = &end->oracle;
 
-	eng_check(end->qp);
+	oracle_check_invariants(end->qp);
 	if (service_is_uc_ud(end->type)) {
 		oracle_uc_ud_after_step(end);
 		return;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "invariants.h"
+
 #include <assert.h>
 
 #include "engine/base/aeth.h"
@@ -102,7 +104,7 @@ static void check_responder(const struct eng_qp *qp)
 	check_ooo(&resp->ooo);
 }
 
-void eng_check(const struct eng_qp *qp)
+void oracle_check_invariants(const struct eng_qp *qp)
 {
 	check_send_queue(qp);
 	check_congestion(qp);
