@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# usage: build.sh [build | check | test | demo | bench | package | nightly]
+# usage: build.sh [build | check | test | demo | bench | dist | package | nightly]
 #
 #   build   (default) install missing packages, build into build/
 #   check   build, then what shows most mistakes within a minute; run it before each commit
 #   test    build, then the whole ctest suite: unit to integration, sanitizers, fuzzers, checks
 #   demo    build, then stock ibv_rc_pingpong and ib_write_bw over loopback
 #   bench   build, then the measurements of tests/bench
+#   dist    the source tarball of the last commit, into build/dist
 #   package source and binary packages for apt and for rpm, into build/packages
 #   nightly what repeats tests at greater length: fresh seeds of the day, minutes of fuzzing; hours
 set -euo pipefail
@@ -79,6 +80,7 @@ nightly() {
 	local code=0 nested_build=$root/buildlib/cmake/nested-build
 
 	long_forms || code=1
+	"$root/buildlib/dist-packages" || code=1
 	"$nested_build" "$root/build-nightly" nightly -DUROCE_NIGHTLY=ON || code=1
 	"$nested_build" "$root/build-nightly-asan" nightly -DUROCE_NIGHTLY=ON \
 		-DUROCE_SANITIZE=address,undefined || code=1
@@ -109,6 +111,9 @@ bench)
 	build
 	bench "$@"
 	;;
+dist)
+	"$root/buildlib/dist" "$build/dist"
+	;;
 package)
 	"$root/buildlib/setup" debian packaging
 	"$root/buildlib/package" "$build/packages" "$@"
@@ -118,7 +123,7 @@ nightly)
 	nightly
 	;;
 *)
-	sed -n '4,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+	sed -n '4,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 	;;
 esac

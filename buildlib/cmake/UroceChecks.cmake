@@ -24,6 +24,9 @@ uroce_test_command(check-version LABEL style
 uroce_test_command(test_checks LABEL style TIMEOUT 240 COST 50
 		   COMMAND ${UROCE_PYTHON} -B -m pytest -q -p no:cacheprovider
 			   "${buildlib}/test_checks.py")
+uroce_test_command(test_dist LABEL style
+		   COMMAND ${UROCE_PYTHON} -B -m pytest -q -p no:cacheprovider
+			   "${buildlib}/test_dist.py")
 
 # What the README promises a newcomer.
 uroce_test_command(demo LABEL integ TIMEOUT 300 COMMAND bash "${buildlib}/demo")
