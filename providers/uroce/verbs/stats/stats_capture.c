@@ -76,6 +76,23 @@ static void start_capture(const char *options, int file)
 	send_reply(capture_client.fd, UROCE_ABI_CAPTURE_REPLY, result, error, NULL);
 }
 
+/* Caller holds the lock; the connection is no longer watched. */
+static void end_capture_locked(void)
+{
+	struct capture_counts counts = { 0 };
+
+	if (capture_client.fd < 0)
+		return;
+	if (capture_client.capturing) {
+		capture_stop(&counts);
+		send_reply(capture_client.fd, UROCE_ABI_CAPTURE_REPLY, 0, NULL, &counts);
+	}
+	close(capture_client.fd);
+	capture_client.fd = -1;
+	capture_client.watched = false;
+	capture_client.capturing = false;
+}
+
 /* Runs in the progress thread: the client sends the file, has disconnected, or ends the capture. */
 static void handle_client_message(void *arg)
 {
@@ -98,26 +115,13 @@ static void handle_client_message(void *arg)
 		close(file);
 	progress_unwatch(arg, capture_client.fd);
 	capture_client.watched = false;
-	work_schedule(&capture_client.end_work);
+	/* Stopping a capture waits for the file, so a thread of its own does it. */
+	if (capture_client.capturing)
+		work_schedule(&capture_client.end_work);
+	else
+		end_capture_locked();
 unlock:
 	pthread_mutex_unlock(&capture_client.lock);
-}
-
-/* Caller holds the lock; the connection is no longer watched. */
-static void end_capture_locked(void)
-{
-	struct capture_counts counts = { 0 };
-
-	if (capture_client.fd < 0)
-		return;
-	if (capture_client.capturing) {
-		capture_stop(&counts);
-		send_reply(capture_client.fd, UROCE_ABI_CAPTURE_REPLY, 0, NULL, &counts);
-	}
-	close(capture_client.fd);
-	capture_client.fd = -1;
-	capture_client.watched = false;
-	capture_client.capturing = false;
 }
 
 static void end_capture(void)
