@@ -28,7 +28,8 @@ struct endpoint_result {
 	uint64_t receives;		   /* maximum number of posted receives, all connections */
 	uint64_t p50_ns, p99_ns; /* latency of consumed messages; round trip of requests */
 	uint64_t free_p50_ns, free_p99_ns; /* time to completion of WRITEs and READs */
-	uint32_t fairness_permille; /* Jain's index over the connections at half of the messages */
+	/* Jain's index of the messages consumed per connection, when half of all were consumed */
+	uint32_t fairness_permille;
 	/*
 	 * at the end, per connection: number of messages that may be sent, of unreported receives
 	 */

@@ -21,7 +21,8 @@ enum last_messages_step {
 	LAST_MESSAGES_WAIT, /* nothing to do before the time due */
 	/* Check the client's lock, then call last_messages_owner_runs() or ..._owner_ended(). */
 	LAST_MESSAGES_CHECK_LOCK,
-	LAST_MESSAGES_SEND, /* send a chunk from position on: last_messages_chunk_sent() */
+	LAST_MESSAGES_SEND, /* send a chunk from position on, then call last_messages_chunk_sent()
+			     */
 	LAST_MESSAGES_DONE, /* close the file */
 };
 

@@ -129,7 +129,8 @@ struct brokerd {
 	uint64_t started_at;
 	uint32_t last_client_number;
 	struct client *clients;
-	struct client *last_replier; /* client that last replied for the host, or NULL */
+	/* Client chosen last to reply to MADs that belong to no client, or NULL. */
+	struct client *last_replier;
 	struct address *addresses;
 	/* Closed addresses, freed once no pending epoll event can refer to them. */
 	struct address *removed_addresses;

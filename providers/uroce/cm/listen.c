@@ -138,8 +138,8 @@ enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 	if (get_listen_key(request, from, &key))
 		best = best_listener(cm, &key);
 	/*
-	 * A request without IP CM header may have any bytes in its place: rsockets over AF_IB
-	 * leaves that part of the private data uninitialised.
+	 * The header may not be one: rsockets over AF_IB leaves that part of the private data
+	 * uninitialised.  So look up again by the GID of the path.
 	 */
 	if (!best && first_listener(cm, key.service_id)) {
 		key.family = CM_FAMILY_NONE;

@@ -12,7 +12,10 @@
 /* To be called when unacked_psn has increased: restarts timers and restores retries. */
 void loss_progress(struct eng_qp *qp, uint64_t now);
 
-/* To be called at the end of a packet's processing: takes an RTT sample if it acknowledged one. */
+/*
+ * To be called at the end of a packet's processing: takes an RTT sample if the packet acknowledged
+ * the PSN that is being timed.
+ */
 static inline void loss_measure(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;

@@ -38,16 +38,18 @@ static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t
 /* Service bits of opcodes, by enum eng_qp_type. */
 extern const uint8_t message_services[];
 
+/* Returns the opcode of request packet number index, from 0, of wqe. */
+uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index);
+
 /*
  * The functions below write the headers of a packet to at, which must have room for
  * WIRE_MAX_HEADER_BYTES, and return their length.
  *
- * Request packet index of wqe, whose payload starts index MTUs into the message.  A READ request
- * for a PSN inside the message requests the rest from there (rule S12).  opcode and payload_length
- * are those of message_opcode() and message_payload(); ackreq is 0 or WIRE_BTH_ACKREQ (see
- * ack_req.h).
+ * message_request(): request packet number index of wqe, whose payload starts index MTUs into the
+ * message.  A READ request for a PSN inside the message requests the rest from there (rule S12).
+ * opcode and payload_length are those of message_opcode() and message_payload(); ackreq is 0 or
+ * WIRE_BTH_ACKREQ (see ack_req.h).
  */
-uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index);
 uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
 			 uint8_t opcode, uint32_t payload_length, uint32_t ackreq, uint8_t *at);
 

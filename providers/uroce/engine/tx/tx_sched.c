@@ -292,9 +292,8 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 	if (tx_sched->received_at != ctx->now)
 		tx_sched->messages = 0;
 	/*
-	 * The message after a stream of WRITEs or READs, or the first message of all, may make the
-	 * application exit without another call.  The ACK that the peer waits for must be sent
-	 * before.
+	 * The application has not posted for many messages, or not at all yet.  It may wait for
+	 * this one and then exit without another call, so the ACK is sent now.
 	 */
 	if (for_reply && tx_sched->since_post > NO_REPLY_MESSAGES)
 		return false;

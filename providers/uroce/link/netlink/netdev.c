@@ -113,8 +113,8 @@ static unsigned int min(unsigned int a, unsigned int b)
 }
 
 /*
- * Copies the addresses of netdev, at most NETDEV_MAX_ADDRESSES, from the sorted array found to one
- * with room for all of them.
+ * Copies the addresses of netdev from found, which is sorted by interface and class, to "to", which
+ * has room for NETDEV_MAX_ADDRESSES.
  */
 static void copy_addresses(struct netdev *netdev, const struct found_address *found,
 			   unsigned int count, uint8_t (*to)[16])

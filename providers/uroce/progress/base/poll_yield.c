@@ -11,8 +11,8 @@ enum {
 	 */
 	YIELD_NO_SWITCH_NS = 1000,
 	/*
-	 * Time between yields if another thread, perhaps the peer, is ready on this CPU.  0: one
-	 * poll starts the wait, and the next one yields.
+	 * Time between yields if another thread, perhaps the peer, is ready on this CPU.  As it is
+	 * 0, every second poll yields: one starts the wait, and the next one ends it.
 	 */
 	SHARED_CPU_WAIT_NS = 0,
 	/*

@@ -6,9 +6,9 @@
  *
  * Senders may use any ID, and stacks do (per-flow counters, per-host counters, increments after a
  * pause, random numbers): an unexpected ID is far more likely to belong to an intact packet, and is
- * accepted.  Only a peer that has shown that its IDs are the index of the packet in its burst, as
- * those of uroce are, cannot have sent another ID (Documentation/decisions/icrc.md, with the
- * numbers).
+ * accepted.  Only if all earlier IDs of a peer were the index of the packet in its burst, as those
+ * of uroce are, an unexpected ID means damage, and the packet is dropped
+ * (Documentation/decisions/icrc.md, with the numbers).
  */
 #ifndef UROCE_PROGRESS_RX_IP_ID_H
 #define UROCE_PROGRESS_RX_IP_ID_H

@@ -118,7 +118,7 @@ struct stream {
 	struct range_set missing_requests, missing_responses;
 	/* ring of STREAM_SENT_SLOTS, by position; NULL before a request */
 	struct stream_sent *sent;
-	size_t oldest_read; /* index of a message; all READs and Atomics before it are complete */
+	size_t oldest_read; /* index of a message; READs before it were complete once */
 	uint32_t reads;
 
 	/* sequence numbers: the SSN of message n (from 0) is ssn_base + n + 1 */

@@ -14,8 +14,8 @@ static struct stream_message *find_oldest_read(struct stream *stream)
 		if (message->is_open)
 			return message;
 		/*
-		 * A READ before oldest_read that is retransmitted is found by the PSNs of its
-		 * responses.
+		 * If a READ before oldest_read is retransmitted, it is open again, and is found by
+		 * the PSNs of its responses instead.
 		 */
 		stream->oldest_read++;
 	}

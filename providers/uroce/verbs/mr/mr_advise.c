@@ -52,7 +52,10 @@ static int advise_range(const struct uroce_pd *pd, enum ibv_advise_mr_advice adv
 		return error;
 	if (write && !range.writable)
 		return EPERM;
-	/* The device uses the processor's page tables: no other tables can be filled. */
+	/*
+	 * NO_FAULT fills the device's page tables from pages that are present.  This device uses
+	 * the processor's.
+	 */
 	if (!sge->length || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return 0;
 	return uroce_memory_check(range.memory, sge->length, write);
