@@ -102,7 +102,7 @@ struct view {
 	const struct options *options;
 	struct link_guest broker;
 	unsigned int shown; /* number of processes */
-	bool failed;	    /* a process or the broker did not reply */
+	bool failed;	    /* a process could not be shown, or the broker did not reply */
 };
 
 /* Prints why the process of a slot is not shown.  snapshot may be NULL. */

@@ -11,10 +11,10 @@
 
 struct ucm_id;
 
-/* Path of packets to a destination, as far as this host knows it. */
+/* Source of packets to a destination. */
 struct ucm_path {
 	struct ucm_address source;
-	uint32_t device;
+	uint32_t device;	 /* interface index */
 	unsigned int sgid_index; /* GID index of sgid */
 	uint8_t sgid[16], dgid[16];
 };
@@ -34,12 +34,16 @@ struct ucm_neigh_wait {
 	void (*complete)(struct ucm_id *id, const struct ucm_path *path, int status);
 };
 
-/* Returns true if the link address of the next hop is unknown.  Called without the lock. */
+/*
+ * Returns true and sets *next_hop if the link address of the next hop must be resolved; false also
+ * if there is none (multicast, this host, no route).  Called without the lock.
+ */
 bool ucm_neigh_is_unresolved(const struct ucm_path *path, const struct ucm_address *destination,
 			     struct neighbour *next_hop);
 /*
- * Takes ownership of wait, which was malloc'ed, and calls wait->complete later in another thread.
- * Called with the lock held; releases it in between.
+ * Takes ownership of wait, which was malloc'ed.  A thread of its own calls wait->complete, or this
+ * one if none can be started; if the id has ended, wait is only freed.  Called with the lock held;
+ * releases it in between.
  */
 void ucm_neigh_resolve_later(struct ucm_neigh_wait *wait);
 void ucm_neigh_forked(void);

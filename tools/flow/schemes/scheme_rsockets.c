@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * rsockets: an absolute 16-bit limit, reported when half of the receives are unreported, in a
- * message that is not counted: the receiver posts four more receives for these.  (The original also
- * limits the bytes of the target buffer; here every message has a buffer.)
+ * rsockets: the receiver reports a limit, the number of messages that may be sent since the start
+ * modulo 2^16, when half of the receives are unreported.  The limit does not count the messages
+ * that carry reports: the receiver posts four more receives for them.  (The original also limits
+ * the bytes of the target buffer; here every message has a buffer.)
  */
 #include <stddef.h>
 

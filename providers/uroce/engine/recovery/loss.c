@@ -130,6 +130,7 @@ enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now
 	if (req->loss.state == LOSS_RNR_WAIT)
 		loss_rnr_over(qp, now);
 	req->loss.resume = has_gone_back(&req->loss) ? LOSS_GO_BACK : LOSS_OPEN;
+	/* Starts the RNR NAK timer. */
 	req->loss.rnr_until = now + req->credit.last_rnr_ns;
 	loss_go_back(qp, LOSS_RNR_WAIT);
 	return ENG_SUCCESS;

@@ -93,8 +93,8 @@ uint32_t flush_rights(const struct wire_packet *packet);
 /* ---- resp_atomic.c ---- */
 
 /*
- * Execute an Atomic, an ATOMIC_WRITE or a FLUSH that has passed the checks, and add its responder
- * resource; check R_Key, bounds and alignment themselves.
+ * Execute an Atomic, an ATOMIC_WRITE or an RDMA FLUSH that has passed the checks, and add its
+ * responder resource; check R_Key, bounds and alignment themselves.
  */
 enum request_error execute_atomic(struct eng_qp *qp, const struct wire_packet *packet);
 enum request_error execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet);

@@ -34,7 +34,7 @@ unsigned int link_slot_set_next(const struct link_slot_set *set, unsigned int sl
 	if (bits)
 		return number * 64 + (unsigned int)__builtin_ctzll(bits);
 	words = atomic_load_explicit(&set->nonzero_words, memory_order_acquire);
-	/* Two shifts, because a shift by 64 is undefined. */
+	/* Without the bits up to number: in two shifts each, because a shift by 64 is undefined. */
 	for (words = words >> number >> 1 << 1 << number; words; words &= words - 1) {
 		number = (unsigned int)__builtin_ctzll(words);
 		bits = atomic_load_explicit(&set->word[number], memory_order_acquire);

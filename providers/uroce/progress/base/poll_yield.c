@@ -6,28 +6,27 @@
 
 enum {
 	/*
-	 * A yield this short has not run another thread.  A longer one may have: where system calls
-	 * are slow a yield takes 1.4 us, so then the kernel is asked.
+	 * A yield this short has not run another thread.  After a longer one the kernel is asked,
+	 * because where system calls are slow a yield without a switch takes 1.4 us as well.
 	 */
 	YIELD_NO_SWITCH_NS = 1000,
 	/*
-	 * Time between yields if another thread, perhaps the peer, is ready on this CPU.  As it is
-	 * 0, every second poll yields: one starts the wait, and the next one ends it.
+	 * Time between yields if another thread, perhaps the peer, is ready on this CPU.  With 0,
+	 * a poll that reads the clock yields (CLOCK_READ_POLLS in loop.c: every second one).
 	 */
 	SHARED_CPU_WAIT_NS = 0,
 	/*
 	 * A yield longer than this has run another program that computes, and every yield to it
-	 * costs a time slice.  Each such yield raises the time between yields, and each short one
-	 * that has run a thread halves it, since single yields are also slow when there are more
-	 * polling pairs than CPUs.  A yield that runs no thread does not count: the other program
-	 * has only used up its time slice.
+	 * costs a time slice: it lengthens the wait, or halves one of WAIT_UNREWARDED_MAX_NS that
+	 * has found nothing.  A shorter yield that has run a thread halves the wait, or ends it at
+	 * POLL_YIELD_NS: with more polling pairs than CPUs, single yields are slow as well.
 	 */
 	YIELD_SLOW_NS = 500000,
 	WAIT_MAX_NS = 10000000,
 	/*
-	 * The time between yields may exceed this only if a wait has found work, as is the case
-	 * while the peer runs on another CPU.  With more polling threads than CPUs, threads that
-	 * wait long make each other's yields slow and find nothing.
+	 * From this value on, the wait grows only if it has found work, as is the case while the
+	 * peer runs on another CPU.  With more polling threads than CPUs, threads that wait long
+	 * make each other's yields slow and find nothing.
 	 */
 	WAIT_UNREWARDED_MAX_NS = 20000,
 	REWARDED_FACTOR = 8,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Queue pair 1, the General Services Interface (GSI): sends and receives management datagrams
+ * Queue pair 1 (QP1), the General Services Interface (GSI): sends and receives management datagrams
  * (MADs) of the connection manager.  Their contents are the caller's business, except for the
  * fields that decide to which process they go.  A program that does not call gsi_get() has no
  * overhead.

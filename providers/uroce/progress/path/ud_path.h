@@ -37,7 +37,8 @@ struct progress_local_addr {
 struct progress_ud_addrs *progress_ud_addrs_new(void);
 /*
  * Replaces the set of addresses: new ones are opened, others closed.  Addresses that cannot be
- * opened are left out; fails only if none can be opened.
+ * opened are left out; if there are no others, the set is empty and the last error is returned.
+ * -ENOMEM and -EOWNERDEAD (after fork()) leave the set unchanged.
  */
 int progress_ud_addrs_set(struct progress *progress, struct progress_ud_addrs *set,
 			  const struct progress_local_addr *local, unsigned int count,

@@ -228,9 +228,9 @@ static bool is_ud(const struct wire_packet *packet)
 }
 
 /*
- * Builds the 40 bytes in front of a received datagram (GRH): its IPv6 header, or in the last 20
- * bytes its IPv4 header.  A UDP socket does not deliver headers.  The caller has checked the ICRC,
- * so that the IPv4 ID is known.
+ * Builds the UD GRH, the 40 bytes in front of a received datagram: its IPv6 header, or in the last
+ * 20 bytes its IPv4 header.  A UDP socket does not deliver headers.  The caller has checked the
+ * ICRC, so that the IPv4 ID is known.
  */
 static void add_grh(struct rx_ctx *rx, struct wire_packet *packet, size_t length)
 {

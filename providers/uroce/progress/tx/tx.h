@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Sends bursts of a QP's engine through the link.  Functions with a QP as parameter are called with
- * qp->lock held, unless noted otherwise, and tx_run() inside the hooks as well.
+ * qp->lock held, unless noted otherwise, and tx_run() between progress_hooks.enter and .leave too.
  */
 #ifndef UROCE_PROGRESS_TX_TX_H
 #define UROCE_PROGRESS_TX_TX_H
@@ -16,7 +16,7 @@
 enum tx_result {
 	TX_DONE,      /* nothing more may be sent */
 	TX_MORE,      /* max_bursts was reached */
-	TX_BLOCKED,   /* the socket buffer or ring is full */
+	TX_BLOCKED,   /* own socket buffer or ring full; UC and UD: the receiver's too */
 	TX_NO_BUDGET, /* the in-flight budget of all QPs is used up */
 };
 
@@ -52,7 +52,7 @@ static inline void tx_update_deadline(struct progress *progress, struct progress
 		tx_queue_deadline(progress, qp);
 }
 
-/* Schedules qp for the next cycle.  wake: wake the progress thread if it is armed. */
+/* Schedules qp for the next cycle.  wake: wake the progress thread if armed (thread.h). */
 void tx_schedule(struct progress *progress, struct progress_qp *qp, bool wake);
 
 /*
@@ -65,7 +65,7 @@ void tx_unschedule(struct progress *progress, struct progress_qp *qp);
 
 /*
  * Wakes the progress thread if it is armed and a QP is scheduled: the thread may have found the
- * list empty while another thread had taken it.
+ * list empty while another thread had taken it, and put QPs back afterwards.
  */
 void tx_recheck(struct progress *progress);
 

@@ -43,7 +43,7 @@ bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
 bool uroce_devices_add_context(struct uroce_context *context);
 void uroce_devices_remove_context(struct uroce_context *context);
 
-/* Returns the device of the open context with that file (struct uroce_context), or NULL. */
+/* Returns the device of the open context whose cmd_fd is this file, or NULL. */
 struct ibv_device *uroce_devices_find_by_file(dev_t file_system, uint64_t file);
 
 /*
@@ -52,7 +52,10 @@ struct ibv_device *uroce_devices_find_by_file(dev_t file_system, uint64_t file);
  */
 bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg), void *arg);
 
-/* Returns true if a device has the existing interface of that index, up or not, as last read. */
+/*
+ * Returns true if there is a device for the interface, up or down, which existed when the
+ * interfaces were last read.
+ */
 bool uroce_devices_has_netdev(uint32_t netdev_index);
 
 /* Calls visit() under the devices lock for each device with open contexts (open: their number). */
@@ -79,8 +82,8 @@ unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const uni
 /* ---- query.c ---- */
 
 /*
- * Queries that libibverbs sends to the kernel and not to the provider: GIDs and P_Keys.  Used by
- * the drop-in library and the connection manager.  Functions return 0 or a positive errno.
+ * Queries that libibverbs sends to the kernel and not to the provider; the drop-in library sends
+ * them here (dropin_ops.h).  Functions return 0 or a positive errno.
  */
 
 /* EINVAL: no such port or index; ENODATA: unused entry. */

@@ -86,10 +86,10 @@ int mkey_table_change(struct mkey_entry *entry, const struct mkey_entry *content
 #define MKEY_NULL_BYTES 65536
 
 /*
- * Bounds check of an L_Key or R_Key.  Returns the memory of length bytes at addr of key, or NULL if
- * there is no such key, the domain differs, one of needed_rights is missing, or some of the bytes
- * are outside.  Called between mkey_read_lock() and mkey_read_unlock(); the result is valid until
- * then.
+ * MR bounds check of an L_Key or R_Key.  Returns the memory of length bytes at addr of key, or NULL
+ * if there is no such key, the domain differs, one of needed_rights is missing, or some of the
+ * bytes are outside.  Called between mkey_read_lock() and mkey_read_unlock(); the result is valid
+ * until then.
  */
 void *mkey_table_map(struct mkey_cache *cache, const void *domain, uint32_t key, uint64_t addr,
 		     uint32_t length, uint32_t needed_rights);

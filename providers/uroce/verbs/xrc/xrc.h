@@ -70,8 +70,9 @@ void uroce_xrc_unlink_srq(struct uroce_srq *srq);
 void uroce_xrc_remove_srq(struct uroce_srq *srq);
 
 /*
- * Returns SRQ srqn of the domain of target QP qp, or NULL.  Takes the table lock in either case, so
- * that the SRQ is not destroyed before uroce_xrc_srq_put().  Called with qp->progress.lock held.
+ * Returns XRC SRQ srqn of the domain of target QP qp, or NULL.  Takes the table lock in either
+ * case, so that the SRQ is not destroyed before uroce_xrc_srq_put().  Called with qp->progress.lock
+ * held.
  */
 struct uroce_srq *uroce_xrc_srq_get(const struct uroce_qp *qp, uint32_t srqn);
 void uroce_xrc_srq_put(void);
