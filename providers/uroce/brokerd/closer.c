@@ -145,26 +145,13 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-static struct timespec time_after(long ns)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	time.tv_nsec += ns;
-	if (time.tv_nsec >= 1000000000) {
-		time.tv_sec++;
-		time.tv_nsec -= 1000000000;
-	}
-	return time;
-}
-
 /*
  * Waits for the worker.  Returns false if it has not closed anything within timeout_ns.  Caller
  * holds the lock.
  */
 static bool wait_for_worker(void)
 {
-	const struct timespec until = time_after(closer.timeout_ns);
+	const struct timespec until = clock_after(CLOCK_MONOTONIC, closer.timeout_ns);
 	uint64_t closed = closer.closed_count;
 
 	pthread_cond_clockwait(&closer.changed, &closer.lock, CLOCK_MONOTONIC, &until);
@@ -239,7 +226,7 @@ static void *keeper_main(void *arg)
 /* Returns false if the queue is still full after a wait.  Caller holds the lock. */
 static bool wait_for_room(void)
 {
-	const struct timespec until = time_after(ROOM_TIMEOUT_NS);
+	const struct timespec until = clock_after(CLOCK_MONOTONIC, ROOM_TIMEOUT_NS);
 
 	while (closer.count >= QUEUE_MAX) {
 		if (pthread_cond_clockwait(&closer.has_room, &closer.lock, CLOCK_MONOTONIC, &until))

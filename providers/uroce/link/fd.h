@@ -37,4 +37,15 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Returns the time on the clock in ns from now, for functions that wait until a time. */
+static inline struct timespec clock_after(clockid_t clock, uint64_t ns)
+{
+	uint64_t until = clock_ns(clock) + ns;
+
+	return (struct timespec){
+		.tv_sec = (time_t)(until / 1000000000u),
+		.tv_nsec = (long)(until % 1000000000u),
+	};
+}
+
 #endif

@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
+#include "link/fd.h"
 #include "ucm/conn/connect_retry.h"
 #include "ucm/conn/connection.h"
 
@@ -57,14 +57,8 @@ void ucm_unlock(void)
 
 bool ucm_lock_with_timeout(unsigned int ms)
 {
-	struct timespec until;
+	const struct timespec until = clock_after(CLOCK_REALTIME, ms * UINT64_C(1000000));
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += ms * 1000000L;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000L;
-	}
 	return pthread_mutex_timedlock(&lock, &until) == 0;
 }
 
