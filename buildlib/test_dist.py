@@ -66,7 +66,7 @@ def test_two_runs_make_the_same_bytes(tree, tmp_path):
     finally:
         os.umask(mask)
     assert first == second
-    # What a tarball would have at random.
+    # Attributes of files that depend on the host unless they are set.
     assert {(m.mtime, m.uid, m.gid) for m in members} == {(1700000000, 0, 0)}
     assert {m.mode & 0o777 for m in members} == {0o644, 0o755}
 

@@ -23,7 +23,7 @@
 #define PREFIX "uroce_"
 
 enum {
-	ADDRESSES_SHOWN = 4, /* of each device */
+	ADDRESSES_SHOWN = 4, /* maximum number of addresses printed for a device */
 	TEXT_BYTES = 1024,
 };
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Prefix of a GID that is an IPv4 address, whose four bytes follow */
+/* Prefix of a GID that is an IPv4 address, whose four bytes follow. */
 static const uint8_t gid_ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 static inline bool gid_is_ipv4(const uint8_t gid[16])

@@ -26,10 +26,10 @@ static inline bool uroce_is_stale(unsigned int generation)
 int uroce_fork_init(void);
 
 /*
- * The parts whose data a child continues to use, or whose descriptors it must close, in the order
- * of their locks (Documentation/locks.md), outermost first; before them those that a child only
- * resets.  A lock held while waiting for a callback of the progress thread is outer to the locks
- * that the callback takes; so interface notification precedes the devices.
+ * Parts of the library.  Those whose data a child continues to use, or whose descriptors it must
+ * close, are in lock order (Documentation/locks.md), outermost first; parts that a child only
+ * resets precede them.  A lock held while waiting for a callback of the progress thread is outer to
+ * the locks that the callback takes; so interface notification precedes the devices.
  */
 enum uroce_fork_part {
 	UROCE_FORK_MCAST,

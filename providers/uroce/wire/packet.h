@@ -156,7 +156,7 @@ struct wire_ip {
 	uint8_t traffic_class;
 	uint8_t hop_limit;     /* 0: unknown; 64, the initial value of most senders, is written */
 	uint16_t id;	       /* IPv4 only */
-	size_t payload_length; /* of the UDP datagram */
+	size_t payload_length; /* number of bytes after the UDP header */
 };
 enum {
 	WIRE_IPV4_BYTES = 20,

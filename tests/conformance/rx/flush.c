@@ -123,20 +123,27 @@ static void test_more_flushes_than_resources(void **state)
 	expect_ack(dut, DUT_RQ_PSN + 1, NAK_INVALID, 1);
 }
 
+/* Posts a FLUSH after the peer's first ACK, and returns its wr_id. */
+static uint64_t post_flush(struct dut *dut, uint32_t length, uint32_t feth)
+{
+	struct eng_send_wqe *wqe = dut_wqe(dut, ENG_FLUSH, 0, ENG_SIGNALED);
+
+	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	wqe->sge_count = 0;
+	wqe->length = length;
+	wqe->remote.flush = feth;
+	eng_sq_push(dut->qp);
+	return wqe->wr_id;
+}
+
 /* One packet whatever the length, completed by a READ response without data. */
 static void test_requester(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
-	struct eng_send_wqe *wqe = dut_wqe(dut, ENG_FLUSH, 0, ENG_SIGNALED);
-	uint64_t id = wqe->wr_id, send;
+	uint64_t id = post_flush(dut, 0xffffffff, 0x13), send;
 	const struct wire_packet *packet;
 
 	(void)state;
-	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
-	wqe->sge_count = 0;
-	wqe->length = 0xffffffff;
-	wqe->remote.flush = 0x13;
-	eng_sq_push(dut->qp);
 	send = dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED | ENG_FENCE);
 	packet = expect_packet(dut, WIRE_FLUSH, DUT_SQ_PSN);
 	assert_int_equal(packet->flush, 0x13);
@@ -158,15 +165,9 @@ static void test_requester(void **state)
 static void test_requester_rejects_data(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
-	struct eng_send_wqe *wqe = dut_wqe(dut, ENG_FLUSH, 0, ENG_SIGNALED);
-	uint64_t id = wqe->wr_id;
+	uint64_t id = post_flush(dut, 4, 0x01);
 
 	(void)state;
-	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
-	wqe->sge_count = 0;
-	wqe->length = 4;
-	wqe->remote.flush = 0x01;
-	eng_sq_push(dut->qp);
 	expect_packet(dut, WIRE_FLUSH, DUT_SQ_PSN);
 	dut_give_response(dut, WIRE_READ_RESPONSE_ONLY, DUT_SQ_PSN, 1, "data", 4);
 	expect_wc(dut, id, ENG_BAD_RESP_ERR);

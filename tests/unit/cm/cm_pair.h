@@ -14,7 +14,7 @@
 
 struct pair_side {
 	struct cm *cm;
-	struct cm_listener *listener[2]; /* of side 1: connections, datagrams */
+	struct cm_listener *listener[2]; /* side 1 only: for connections, for datagrams */
 	struct cm_path path;		 /* to the other side */
 	uint64_t guid;
 	uint32_t room; /* how many more connections accept_conn makes */

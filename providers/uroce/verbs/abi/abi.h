@@ -142,7 +142,6 @@ enum {
 	ABI_ACCESS_FLUSH_PERSISTENT = 1 << 9,
 	ABI_QP_EX_WITH_FLUSH = 1 << 11,
 	ABI_WC_FLUSH = 8,
-	ABI_FLUSH_RANGE = 0,
 	ABI_FLUSH_MR = 1,
 };
 /* ibv_qp_ex.wr_flush, which follows wr_atomic_write. */

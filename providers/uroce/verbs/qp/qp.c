@@ -245,7 +245,7 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
  * flight do not increase throughput.
  */
 enum {
-	PACKET_CHARGE = 4212, /* of a full packet: CC_FULL_PACKET of the engine */
+	PACKET_CHARGE = 4212, /* charge of a full packet: CC_FULL_PACKET of the engine */
 	CWND_PACKETS = 240,
 	/* SO_RCVBUF of a default system, as the kernel counts it. */
 	DEFAULT_RECEIVE_BUFFER = 425984,
