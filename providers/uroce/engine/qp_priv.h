@@ -138,6 +138,7 @@ struct requester {
 	uint64_t last_progress; /* ns; start of the Local ACK Timeout */
 	uint8_t retries_left;
 	uint8_t rnr_left;
+	uint8_t timeouts; /* number since the last progress, at most WAITING_TIMEOUTS */
 	uint32_t repeats; /* number of PSNs retransmitted by timeouts: responses may come twice */
 	bool drained_reported;
 	struct rtt rtt;

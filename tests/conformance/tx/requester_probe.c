@@ -59,7 +59,7 @@ static void test_silence_is_probed(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 1);
 	assert_int_equal(dut_info(dut).retries_left, retries - 1);
 	assert_int_equal(dut->sent_count - dut->sent_read, 4);
-	/* From now on it has the word alone. */
+	/* No more probes until the next timeout. */
 	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
 }
 

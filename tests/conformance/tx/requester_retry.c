@@ -16,10 +16,14 @@ static struct dut *unlimited(struct dut_config config)
 	return dut;
 }
 
-/* retry_cnt n: the first try and n more, one timeout apart, then the error, then the flush. */
+/*
+ * retry_cnt n: the first try and n more, then the error, then the flush.  The first two retries
+ * come after one timeout each, the others after four.
+ */
 static void test_retry_count(void **state)
 {
 	static const uint32_t counts[] = { DUT_NO_RETRY, 1, 3, 7 };
+	static const uint32_t timeouts[] = { 0, 1, 2, 6, 10, 14, 18, 22 };
 
 	(void)state;
 	/* rule S10 test: 7 is a count of seven, not unlimited. */
@@ -29,12 +33,12 @@ static void test_retry_count(void **state)
 		uint64_t second = dut_post(dut, ENG_SEND, 8, 0), start = dut->now;
 		uint32_t tries = 1 + dut->config.retry_count;
 
-		dut_advance(dut, 20 * TIMEOUT);
+		dut_advance(dut, 26 * TIMEOUT);
 		assert_int_equal(dut->sent_count, 2 * tries);
 		for (uint32_t try = 0; try < tries; try++) {
 			expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
 			expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 1);
-			assert_true(dut->sent[2 * try].time == start + try * TIMEOUT);
+			assert_true(dut->sent[2 * try].time == start + timeouts[try] * TIMEOUT);
 		}
 		expect_wc(dut, first, ENG_RETRY_EXC_ERR);
 		expect_wc(dut, second, ENG_WR_FLUSH_ERR);
@@ -42,6 +46,41 @@ static void test_retry_count(void **state)
 		assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 		assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], tries);
 		assert_int_equal(dut_info(dut).counters[ENG_COUNT_RETRY_EXCEEDED], 1);
+	}
+}
+
+static void expect_timeout_after(const struct dut *dut, uint64_t ns)
+{
+	assert_false(eng_times_out(dut->qp, dut->now + ns - 1));
+	assert_true(eng_times_out(dut->qp, dut->now + ns));
+}
+
+/* A peer without a CPU gets longer timeouts after two of them, not beyond 268 ms (code 16). */
+static void test_longer_timeouts(void **state)
+{
+	static const uint32_t codes[][2] = { { 8, 10 },	 { 13, 15 }, { 14, 16 }, { 15, 16 },
+					     { 16, 16 }, { 17, 17 }, { 31, 31 } };
+
+	(void)state;
+	/* rule S10 test */
+	for (unsigned int i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct dut *dut = unlimited((struct dut_config){ .timeout_code = codes[i][0] });
+		uint64_t ns = UINT64_C(4096) << codes[i][0];
+
+		dut_post(dut, ENG_SEND, 8, 0);
+		dut_advance(dut, 0);
+		for (uint32_t retries = 0; retries < 7; retries++) {
+			if (retries == 2)
+				ns = UINT64_C(4096) << codes[i][1];
+			expect_timeout_after(dut, ns);
+			dut_advance(dut, ns);
+		}
+		assert_int_equal(dut_info(dut).retries_left, 0);
+		dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
+		dut_post(dut, ENG_SEND, 8, 0);
+		dut_advance(dut, 0);
+		expect_timeout_after(dut, UINT64_C(4096) << codes[i][0]);
+		dut_teardown(NULL);
 	}
 }
 
@@ -78,7 +117,7 @@ static void test_time_of_the_error(void **state)
 	(void)state;
 	/* rule S10 test */
 	dut_post(dut, ENG_SEND, 8, 0);
-	dut_advance(dut, 3 * TIMEOUT - 1);
+	dut_advance(dut, (1 + 1 + 4) * TIMEOUT - 1);
 	expect_no_wc(dut);
 	dut_advance(dut, 1);
 	assert_int_equal(dut->wc_count, 1);
@@ -528,6 +567,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_retry_count),
+		DUT_TEST(test_longer_timeouts),
 		DUT_TEST(test_time_of_what_waits_for_room),
 		DUT_TEST(test_time_of_the_error),
 		DUT_TEST(test_no_timeout),

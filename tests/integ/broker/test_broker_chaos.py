@@ -5,6 +5,10 @@ Now and then one end of a pair is killed as well.  All other pairs end well, the
 one is told, and in the end nothing is left.  Only with UROCE_INTEG_LONG=1: what test_many.py and
 test_broker_death.py do to brokers runs always.  UROCE_CHAOS_SEED=N draws the same again, but not at
 the same moments; UROCE_CHAOS_PROCESSES=N and UROCE_CHAOS_SECONDS=N say how many and how long.
+
+Each program has a session of its own.  With kernel.sched_autogroup_enabled=1 Linux divides the
+processors among sessions, and captures have shown threads that were ready to run and did not for
+1.9 s; then "transport retry counter exceeded" is the kernel's doing.
 """
 import concurrent.futures
 import contextlib
@@ -97,7 +101,8 @@ class Pair:
         return "complains " if "uroce: " in process.errors else ""
 
     def __str__(self):
-        return "\n".join(f"{'killed' if process is self.victim else process.popen.returncode}: "
+        return "\n".join(f"{process.pid}: "
+                         f"{'killed' if process is self.victim else process.popen.returncode}: "
                          f"{process}" for process in self.processes)
 
 

@@ -15,9 +15,32 @@
  */
 #define LATE_SHIFT 2
 
+/*
+ * After this number of timeouts without progress, the peer may be a process that waits for a CPU,
+ * for more than half a second on a host with many processes.  The next ones are as long as after a
+ * late response, but not extended beyond code WAITING_CODE_MAX (268 ms): longer timeouts allow for
+ * such a wait already.
+ */
+#define WAITING_TIMEOUTS 2
+#define WAITING_CODE_MAX 16
+
+static uint8_t waiting_code(uint8_t code)
+{
+	if (code >= WAITING_CODE_MAX)
+		return code;
+	return code + LATE_SHIFT < WAITING_CODE_MAX ? code + LATE_SHIFT : WAITING_CODE_MAX;
+}
+
 static uint64_t timeout_ns(const struct eng_qp *qp)
 {
-	return ack_timeout_ns(qp->attr.timeout_code) << qp->req.loss.timeout_shift;
+	const struct requester *req = &qp->req;
+	uint8_t code = qp->attr.timeout_code;
+
+	if (req->loss.timeout_shift)
+		return ack_timeout_ns(code) << req->loss.timeout_shift;
+	if (req->timeouts >= WAITING_TIMEOUTS)
+		code = waiting_code(code);
+	return ack_timeout_ns(code);
 }
 
 static __attribute__((noinline)) void progress_after_silence(struct eng_qp *qp)
@@ -39,6 +62,7 @@ inline void loss_progress(struct eng_qp *qp, uint64_t now)
 	req->last_progress = now;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
+	req->timeouts = 0;
 	if (req->loss.probes > 0 || req->loss.state != LOSS_OPEN)
 		progress_after_silence(qp);
 }
@@ -206,6 +230,8 @@ enum eng_status loss_expire(struct eng_qp *qp, uint64_t now)
 		return ENG_SUCCESS;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);
+	if (req->timeouts < WAITING_TIMEOUTS)
+		req->timeouts++;
 	req->repeats += sq_in_flight(qp);
 	return retry(qp, LOSS_OPEN, now);
 }
