@@ -145,8 +145,8 @@ LAYERS = {
         group("a whole capture", "trace analyze dedup"),
         group("reports", "report/"),
     )),
-    "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link",
-                   groups=(
+    "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link "
+                   "broker", groups=(
         group("snapshots", "snapshot"),
         group("reports, requests for a capture", "uroce_stat.h report capture_control"),
         group("entry", "uroce_stat.c uroce_trace"),

@@ -51,7 +51,7 @@ struct uroce_abi_shm {
 /*
  * Entry of the memory file of last messages, which the broker sends if the process exits without
  * sending them.  The size of the file is sealed.  The process holds a lock (fcntl(2), F_SETLK) on
- * its first byte until it exits.
+ * its first byte until it exits.  A change of this format also changes UROCE_BROKER_VERSION.
  */
 #define UROCE_ABI_LAST_MESSAGES 4096
 struct uroce_abi_last_message {

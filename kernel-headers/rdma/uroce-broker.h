@@ -15,7 +15,8 @@
 
 /*
  * Abstract socket names (without the leading NUL) as printf formats: version, number.  A user's
- * broker is the listener of that user with the highest number.
+ * broker is the listener of that user with the highest number.  The form of this name is the same
+ * in all versions: by it a program finds brokers of other versions, to name them in errors.
  */
 #define UROCE_BROKER_NAME "uroce-broker/%u/%u"
 #define UROCE_BROKER_NAMES 64

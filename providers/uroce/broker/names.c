@@ -17,8 +17,12 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* The kernel reduces the backlog to net.core.somaxconn. */
-enum { BACKLOG = 65535 };
+enum {
+	/* The kernel reduces the backlog to net.core.somaxconn. */
+	BACKLOG = 65535,
+	/* Maximum number of names that names_find_other_version() connects to: others bind them. */
+	OTHER_VERSION_TRIES = 1024,
+};
 
 struct name {
 	struct sockaddr_un address;
@@ -187,6 +191,71 @@ int names_accept(int listener, uid_t user, int *foreign)
 		return fd;
 	*foreign = fd;
 	return -EPERM;
+}
+
+/* Parses a line of /proc/net/unix.  Returns false unless it has the name of a broker. */
+static bool parse_broker_line(const char *line, unsigned int *version, unsigned int *number)
+{
+	const char *at = strrchr(line, '@');
+	char more;
+
+	return at && sscanf(at + 1, UROCE_BROKER_NAME "%c", version, number, &more) == 3 &&
+	       more == '\n';
+}
+
+/* Returns true if the user's broker listens at the name, and stores its process id. */
+static bool is_broker_of_user(const struct name *name, uid_t user, pid_t *pid)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t bytes = sizeof(peer);
+	int fd = make_refusing_socket();
+	bool found = fd >= 0 &&
+		     !connect(fd, (const struct sockaddr *)&name->address, name->bytes) &&
+		     !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == user;
+
+	*pid = peer.pid;
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+static void print_other_version(unsigned int version, pid_t pid,
+				char text[NAMES_OTHER_VERSION_TEXT])
+{
+	char process[32] = "";
+
+	/* 0: in another PID namespace */
+	if (pid)
+		snprintf(process, sizeof(process), " (process %d)", (int)pid);
+	snprintf(text, NAMES_OTHER_VERSION_TEXT,
+		 "another uroce-broker%s is running, with protocol version %u, and this uroce has "
+		 "%u",
+		 process, version, UROCE_BROKER_VERSION);
+}
+
+bool names_find_other_version(uid_t user, char text[NAMES_OTHER_VERSION_TEXT])
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	char line[sizeof(struct sockaddr_un) + 128];
+	unsigned int version, number, tries = 0;
+	bool found = false;
+	pid_t pid;
+
+	if (!file)
+		return false;
+	while (!found && tries < OTHER_VERSION_TRIES && fgets(line, sizeof(line), file)) {
+		struct name name;
+
+		if (!parse_broker_line(line, &version, &number) || version == UROCE_BROKER_VERSION)
+			continue;
+		tries++;
+		name = make_name(UROCE_BROKER_NAME, version, number);
+		found = is_broker_of_user(&name, user, &pid);
+	}
+	fclose(file);
+	if (found)
+		print_other_version(version, pid, text);
+	return found;
 }
 
 bool names_is_bound_to(int listener, unsigned int number)

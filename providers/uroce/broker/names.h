@@ -36,6 +36,13 @@ int names_listen(unsigned int number);
  * connection is another user's; *foreign then gets its descriptor, whose close() may block.
  */
 int names_accept(int listener, uid_t user, int *foreign);
+/*
+ * Returns true if a broker of the user with another version of the protocol is running, and writes
+ * a clause with both versions to text.  Returns false if there is none, or if the kernel does not
+ * list the names (no /proc).
+ */
+#define NAMES_OTHER_VERSION_TEXT 128
+bool names_find_other_version(uid_t user, char text[NAMES_OTHER_VERSION_TEXT]);
 /* Returns true if the listener is bound to the broker name with this number. */
 bool names_is_bound_to(int listener, unsigned int number);
 /* Lets the connection receive descriptors from now on.  Returns 0 or a negative errno. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "broker/names.h"
 #include "link/link.h"
 #include "uroce_stat.h"
 
@@ -147,6 +148,17 @@ static bool show_process(void *arg, uint32_t slot)
 	return false;
 }
 
+/* A broker of another version has processes that this program cannot reach. */
+static void report_other_version(struct view *view)
+{
+	char other[NAMES_OTHER_VERSION_TEXT];
+
+	if ((view->options->pid && view->shown) || !names_find_other_version(geteuid(), other))
+		return;
+	fprintf(stderr, "uroce-stat: %s: the processes of that version are not shown\n", other);
+	view->failed = true;
+}
+
 /* Shows all processes once.  Without a broker there are none. */
 static void show_processes(struct view *view)
 {
@@ -165,6 +177,7 @@ static void show_processes(struct view *view)
 	}
 	if (view->options->json)
 		puts("]");
+	report_other_version(view);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -284,13 +285,63 @@ static void test_bound_slots(void **state)
 	assert_false(bound[0] || bound[4095]);
 }
 
+static int listen_at(const char *name)
+{
+	int fd = bind_name(name);
+
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+static bool other_version_is(const char *expected)
+{
+	char text[NAMES_OTHER_VERSION_TEXT], words[64];
+
+	if (!names_find_other_version(geteuid(), text))
+		return false;
+	snprintf(words, sizeof(words), "(process %d) is running, with protocol version %s, ",
+		 getpid(), expected);
+	assert_non_null(strstr(text, words));
+	return true;
+}
+
+/* A broker of another version is found by its name, if it is of this user and running. */
+static void test_other_version(void **state)
+{
+	static const char *const others[] = { "uroce-broker/0/slot/3", "uroce-broker/0/3x",
+					      "uroce-broker/0/" };
+	char text[NAMES_OTHER_VERSION_TEXT];
+	int own, bound, listener;
+
+	enter_new_netns(state);
+	own = names_listen(0);
+	bound = bind_name("uroce-broker/7/2");
+	assert_true(own >= 0 && bound >= 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		listener = listen_at(others[i]);
+		assert_false(other_version_is(""));
+		close(listener);
+	}
+	listener = listen_at("uroce-broker/0/63");
+	assert_true(other_version_is("0"));
+	assert_false(names_find_other_version(geteuid() + 1, text));
+	close(listener);
+	assert_false(other_version_is(""));
+	/* The longest text has room. */
+	listener = listen_at("uroce-broker/4294967295/0");
+	assert_true(other_version_is("4294967295"));
+	close(listener);
+	close(bound);
+	close(own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_highest),	    cmocka_unit_test(test_all_taken),
 		cmocka_unit_test(test_strangers),   cmocka_unit_test(test_election),
 		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_bound_slots),
+		cmocka_unit_test(test_bound_slots), cmocka_unit_test(test_other_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "broker/names.h"
 #include "link/shm/shm.h"
 
 /* Minimum interval between two requests for the socket of a slot, whose owner may have changed */
@@ -50,6 +51,20 @@ static void explain_other_user(const struct link_endpoint *endpoint, uint32_t ui
 		       LINK_UDP_PORT, text, user, remedy);
 }
 
+/* A broker of one version does not share its ports with programs of another. */
+static bool explain_other_version(const char *address, char error[LINK_ERROR_TEXT])
+{
+	char other[NAMES_OTHER_VERSION_TEXT];
+	bool found = names_find_other_version(geteuid(), other);
+
+	if (found)
+		link_set_error(
+			error,
+			"UDP port %d of %s is in use; %s: use one version, or another address",
+			LINK_UDP_PORT, address, other);
+	return found;
+}
+
 static void explain_port_in_use(const struct link_endpoint *endpoint, char error[LINK_ERROR_TEXT])
 {
 	char text[LINK_ADDRESS_TEXT];
@@ -63,7 +78,7 @@ static void explain_port_in_use(const struct link_endpoint *endpoint, char error
 			       LINK_UDP_PORT, text);
 	else if (uid != geteuid())
 		explain_other_user(endpoint, uid, error);
-	else
+	else if (!explain_other_version(text, error))
 		link_set_error(error,
 			       "UDP port %d of %s is in use by a program that is not uroce or of "
 			       "another version; stop it or use another address",

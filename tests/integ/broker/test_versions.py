@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Processes whose uroce differs in the version of what they exchange work beside each other, or
+one line says why not.  The test itself is the process of another version."""
+import contextlib
+import os
+import re
+import socket
+
+import pytest
+
+import broker_client as bc
+import harness
+import verbs_peer
+
+PORT = 4791
+
+
+def version_of(header, name):
+    path = os.path.join(harness.ROOT, "kernel-headers", "rdma", header)
+    with open(path, encoding="utf-8") as file:
+        return int(re.search(rf"#define {name} (\d+)", file.read())[1])
+
+
+PROTOCOL = version_of("uroce-broker.h", "UROCE_BROKER_VERSION")
+
+
+@pytest.fixture
+def place(loopback):
+    """A place in which this process can make sockets."""
+    harness.need_root()
+    if not loopback.holder:
+        pytest.skip("network namespaces are not permitted here")
+    yield loopback
+
+
+@contextlib.contextmanager
+def other_broker(place, version, address):
+    """This process is a broker of that version, which has the port of the address."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        listener.bind(f"\0uroce-broker/{version}/0")
+        listener.listen()
+        port = stack.enter_context(bc.new_socket(place, socket.AF_INET, socket.SOCK_DGRAM))
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        port.bind((address, PORT))
+        yield
+
+
+def refusals(place):
+    """The lines that tell a user why a pair of programs does not run."""
+    server, client = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "{device}", "-g", 0])
+    for process in server, client:
+        assert process.wait() == 1, process
+    lines = [line for process in (server, client) for line in process.errors.splitlines()
+             if line.startswith("uroce: ")]
+    assert lines, server
+    return lines
+
+
+def check_names_both(text, version):
+    for words in f"process {os.getpid()}", f"protocol version {version}", f"has {PROTOCOL}":
+        assert words in text
+
+
+@pytest.mark.parametrize("version", [PROTOCOL - 1, PROTOCOL + 1])
+def test_port_of_a_broker_of_another_version(place, version):
+    with other_broker(place, version, place.address):
+        for line in refusals(place):
+            assert f"port {PORT} of {place.address} is in use" in line
+            check_names_both(line, version)
+    # As soon as those programs have ended it works.
+    first, second = verbs_peer.pair(place)
+    assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
+
+
+def test_port_of_a_program_that_is_not_uroce(place):
+    with bc.new_socket(place, socket.AF_INET, socket.SOCK_DGRAM) as port:
+        port.bind((place.address, PORT))
+        for line in refusals(place):
+            assert "protocol" not in line and "a program that is not uroce" in line
+
+
+@pytest.mark.parametrize("version", [PROTOCOL - 1, PROTOCOL + 1])
+def test_broker_of_another_version_on_another_address(place, version):
+    with other_broker(place, version, "127.0.0.9"):
+        first, second = verbs_peer.pair(place)
+        assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
+
+
+def test_stat_beside_another_version(place):
+    """uroce-stat does not say that nothing runs without saying what it cannot see."""
+    stat = os.path.join(place.scratch.bin, "uroce-stat")
+    with other_broker(place, PROTOCOL + 1, "127.0.0.9"):
+        for command in [stat], [stat, "--json"]:
+            shown = place.run(*command)
+            assert shown.popen.returncode == 1
+            check_names_both(shown.errors, PROTOCOL + 1)
+    shown = place.run(stat)
+    assert (shown.popen.returncode, shown.errors) == (0, "")
