@@ -86,10 +86,12 @@ struct add_result {
 static void add_device_addr(const uint8_t *gid, uint32_t device, void *arg)
 {
 	struct add_result *add_result = arg;
-	int error = add_addr(gid, ucm_scope_id_of(gid, device), false, add_result->text);
+	char text[PROGRESS_ERROR_TEXT] = "";
+	int error = add_addr(gid, ucm_scope_id_of(gid, device), false, text);
 
 	if (error) {
 		add_result->error = error;
+		memcpy(add_result->text, text, sizeof(text));
 		add_result->failed++;
 	} else {
 		add_result->added++;

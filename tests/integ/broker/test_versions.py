@@ -73,6 +73,14 @@ def test_port_of_a_broker_of_another_version(place, version):
     assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
 
 
+def test_listening_at_all_addresses(place):
+    """One of them is refused, and the reason is given although others are open."""
+    with other_broker(place, PROTOCOL + 1, place.address):
+        server = place.start("rping", "-s", "-p", place.free_port())
+        server.await_words("cannot listen on all addresses: UDP port")
+        check_names_both(server.errors, PROTOCOL + 1)
+
+
 def test_port_of_a_program_that_is_not_uroce(place):
     with bc.new_socket(place, socket.AF_INET, socket.SOCK_DGRAM) as port:
         port.bind((place.address, PORT))
