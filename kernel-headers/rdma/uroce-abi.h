@@ -16,8 +16,13 @@ enum uroce_abi_message {
 	/* On a connection between workers for shared memory. */
 	/* struct uroce_abi_shm: requests the receiver's region, to write to it. */
 	UROCE_ABI_SHM_REQUEST = 1,
-	UROCE_ABI_SHM_REPLY,   /* struct uroce_abi_shm, with the region by SCM_RIGHTS */
-	UROCE_ABI_SHM_REFUSED, /* struct uroce_abi_shm: no region */
+	UROCE_ABI_SHM_REPLY, /* struct uroce_abi_shm, with the region by SCM_RIGHTS */
+	/*
+	 * struct uroce_abi_shm: no region.  The reply to a request of another version is struct
+	 * uroce_abi_header with the version of the replying process, or with that of the request if
+	 * the process has shared memory off.
+	 */
+	UROCE_ABI_SHM_REFUSED,
 	/* struct uroce_abi_header: the receiver's region has new frames. */
 	UROCE_ABI_SHM_DOORBELL,
 	/* On a connection between a tool and a process. */
@@ -33,6 +38,7 @@ enum uroce_abi_message {
 	UROCE_ABI_CAPTURE_REPLY,
 };
 
+/* The same in all versions, as are the numbers of the messages above. */
 struct uroce_abi_header {
 	__u32 message; /* enum uroce_abi_message */
 	__u32 version; /* UROCE_ABI_VERSION */

@@ -71,6 +71,11 @@ void link_set_receive_buffer(struct link *link, uint32_t bytes);
  */
 void link_set_shared_memory(struct link *link, bool on);
 /*
+ * Returns the version of the shared memory format (UROCE_ABI_VERSION) of a process that has refused
+ * shared memory because this process has another, or 0 if none has.
+ */
+uint32_t link_shm_refused_version(const struct link *link);
+/*
  * Returns how many segments this kernel accepts in one link_send(): up to LINK_MAX_SEGMENTS; 1
  * means no bursts.
  */

@@ -71,9 +71,10 @@ struct link {
 	struct link_broker broker; /* under open_lock; for exceptions see client.h */
 	unsigned int slot;
 	unsigned int max_segments;
-	bool further;		   /* opened by link_open_further() */
-	atomic_int receive_buffer; /* requested size in bytes */
-	atomic_bool shares_memory; /* link_set_shared_memory() */
+	bool further;			   /* opened by link_open_further() */
+	atomic_int receive_buffer;	   /* requested size in bytes */
+	atomic_bool shares_memory;	   /* link_set_shared_memory() */
+	_Atomic(uint32_t) refused_version; /* link_shm_refused_version() */
 	atomic_bool abandoned;
 	pthread_mutex_t open_lock;
 	pthread_mutex_t lock;

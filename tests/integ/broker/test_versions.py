@@ -5,11 +5,14 @@ import contextlib
 import os
 import re
 import socket
+import struct
+import threading
 
 import pytest
 
 import broker_client as bc
 import harness
+import shm
 import verbs_peer
 
 PORT = 4791
@@ -22,6 +25,10 @@ def version_of(header, name):
 
 
 PROTOCOL = version_of("uroce-broker.h", "UROCE_BROKER_VERSION")
+ABI = version_of("uroce-abi.h", "UROCE_ABI_VERSION")
+# struct uroce_abi_header
+ABI_HEADER = struct.Struct("=IIQ")
+SHM_REQUEST, SHM_REFUSED = 1, 3
 
 
 @pytest.fixture
@@ -105,3 +112,37 @@ def test_stat_beside_another_version(place):
             check_names_both(shown.errors, PROTOCOL + 1)
     shown = place.run(stat)
     assert (shown.popen.returncode, shown.errors) == (0, "")
+
+
+def refuse_memory(client, version):
+    """Answers a request for shared memory as a process of that version does."""
+    client.delivery.settimeout(harness.PATIENCE)
+    kind, _, _, _, descriptors = bc.receive(client.delivery)
+    assert kind == bc.CONNECTION
+    with socket.socket(fileno=descriptors[0]) as conn:
+        conn.settimeout(harness.PATIENCE)
+        message, asked, _ = ABI_HEADER.unpack_from(conn.recv(4096))
+        assert (message, asked) == (SHM_REQUEST, ABI)
+        conn.send(ABI_HEADER.pack(SHM_REFUSED, version, 0))
+
+
+@pytest.mark.parametrize("version", [ABI - 1, ABI + 1])
+def test_shared_memory_of_another_version(place, version):
+    """One line, however many such processes there are, and packets go by UDP."""
+    end = verbs_peer.VerbsPeer(place, env={shm.SETTING: "on"})
+    here = end.open(place.device, place.gid_index(4))
+    for number in 0, 1:
+        other = bc.Client(place)
+        assert other.add_address(place.address)[0] == 0
+        thread = threading.Thread(target=refuse_memory, args=(other, version))
+        thread.start()
+        end.of(number, "open", place.device, place.gid_index(4))
+        end.of(number, "connect", {**here, "qpn": other.slot << bc.SLOT_SHIFT | 100})
+        thread.join()
+        lines = [line for line in end.process.errors.splitlines() if line.startswith("uroce: ")]
+        assert len(lines) == 1
+        for words in "by UDP", f"has version {version} of", f"this uroce has {ABI}":
+            assert words in lines[0]
+        end.of(number, "post", "write")
+        assert bc.arrived(other.members[place.address], harness.PATIENCE)
+        other.close()

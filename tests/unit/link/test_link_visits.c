@@ -58,6 +58,7 @@ static int make_file(off_t bytes, int seals)
 /* How the liar answers the first request. */
 struct answer {
 	const struct uroce_abi_shm *reply; /* NULL: not at all */
+	size_t bytes;			   /* of the reply; 0: all */
 	const int *fds;
 	size_t count;
 	unsigned int requests; /* number of those that came */
@@ -99,8 +100,9 @@ static void *lie(void *arg)
 		}
 		answer->requests += request.header.message == UROCE_ABI_SHM_REQUEST;
 		if (answer->reply)
-			link_send_with_fds(fd, answer->reply, sizeof(*answer->reply), answer->fds,
-					   answer->count);
+			link_send_with_fds(fd, answer->reply,
+					   answer->bytes ? answer->bytes : sizeof(*answer->reply),
+					   answer->fds, answer->count);
 	}
 	return NULL;
 }
@@ -224,6 +226,36 @@ static void test_silent_process(void **state)
 	}
 }
 
+static int64_t open_to_other_version(void *arg)
+{
+	struct uroce_abi_shm refused = shm_message(UROCE_ABI_SHM_REFUSED, loopback4, 0);
+	struct answer answer = { .reply = &refused, .bytes = sizeof(refused.header) };
+	struct link_fixture *fixture = arg;
+	int64_t begin = now_ms(), took;
+	struct link_peer *peer;
+
+	refused.header.version++;
+	peer = open_to_liar(fixture, &answer);
+	took = now_ms() - begin;
+	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
+	link_peer_close(peer);
+	return answer.requests ? took : INT64_MAX;
+}
+
+/* A process of another version costs no time, and its version is known. */
+static void test_refused_by_another_version(void **state)
+{
+	struct link_fixture *fixture = *state;
+	struct uroce_abi_shm refused =
+		shm_message(UROCE_ABI_SHM_REFUSED, loopback4, link_slot(liar));
+
+	/* One of this version that has shared memory off. */
+	assert_false(is_taken(fixture, &refused, NULL, 0));
+	assert_int_equal(link_shm_refused_version(fixture->link), 0);
+	assert_true(takes_less(50, open_to_other_version, fixture));
+	assert_int_equal(link_shm_refused_version(fixture->link), UROCE_ABI_VERSION + 1);
+}
+
 static int64_t open_with_nobody_there(void *arg)
 {
 	struct link_fixture *fixture = arg;
@@ -291,6 +323,44 @@ static void test_requests(void **state)
 	assert_int_equal(answer_to(fixture, &other), UROCE_ABI_SHM_REPLY);
 }
 
+/* Sends a request of another version, of this many bytes.  Returns the version in the refusal. */
+static uint32_t version_refused(struct link_fixture *fixture, uint32_t version, size_t bytes)
+{
+	int fd = link_broker_connect(liar, link_slot(fixture->link), UROCE_BROKER_SHARED_MEMORY);
+	struct {
+		struct uroce_abi_header header;
+		uint8_t more[200];
+	} message = { .header = { UROCE_ABI_SHM_REQUEST, version, 0 } };
+
+	assert_true(fd >= 0);
+	assert_int_equal(send(fd, &message, bytes, 0), bytes);
+	/* It is not taken for a doorbell. */
+	assert_false(serve(fixture->link));
+	assert_int_equal(recv(fd, &message, sizeof(message), MSG_DONTWAIT), sizeof(message.header));
+	assert_int_equal(message.header.message, UROCE_ABI_SHM_REFUSED);
+	close(fd);
+	serve(fixture->link);
+	return message.header.version;
+}
+
+/* Requests of older and newer versions, whatever they contain, are refused with the version. */
+static void test_requests_of_other_versions(void **state)
+{
+	static const uint32_t versions[] = { 1, UROCE_ABI_VERSION - 1, UROCE_ABI_VERSION + 1,
+					     UINT32_MAX };
+	struct link_fixture *fixture = *state;
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		size_t bytes = sizeof(struct uroce_abi_header) + 60 * i;
+
+		assert_int_equal(version_refused(fixture, versions[i], bytes), UROCE_ABI_VERSION);
+		/* If shared memory is off, the version is not the reason. */
+		link_set_shared_memory(fixture->link, false);
+		assert_int_equal(version_refused(fixture, versions[i], bytes), versions[i]);
+		link_set_shared_memory(fixture->link, true);
+	}
+}
+
 /* However many addresses a process asks for, the regions are bounded. */
 static void test_too_many_regions(void **state)
 {
@@ -329,9 +399,14 @@ static void test_nothing_is_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_LIAR(test_bad_replies),	  WITH_LIAR(test_silent_process),
-		WITH_LIAR(test_nobody_there),	  WITH_LIAR(test_requests),
-		WITH_LIAR(test_too_many_regions), WITH_LIAR(test_nothing_is_left),
+		WITH_LIAR(test_bad_replies),
+		WITH_LIAR(test_silent_process),
+		WITH_LIAR(test_nobody_there),
+		WITH_LIAR(test_requests),
+		WITH_LIAR(test_too_many_regions),
+		WITH_LIAR(test_nothing_is_left),
+		WITH_LIAR(test_refused_by_another_version),
+		WITH_LIAR(test_requests_of_other_versions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

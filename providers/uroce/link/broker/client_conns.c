@@ -108,6 +108,23 @@ static bool is_request(const struct uroce_abi_shm *message, ssize_t bytes, uint3
 	       message->header.version == UROCE_ABI_VERSION && message->slot == slot;
 }
 
+/* A message of another version may have any length; only its header is known. */
+static bool is_foreign_request(const struct uroce_abi_shm *message, ssize_t bytes)
+{
+	return bytes >= (ssize_t)sizeof(message->header) &&
+	       message->header.message == UROCE_ABI_SHM_REQUEST &&
+	       message->header.version != UROCE_ABI_VERSION;
+}
+
+/* Replies at once, so that the other process does not wait, and shows it the version. */
+static void refuse_version(struct link *link, int fd, struct uroce_abi_header reply)
+{
+	reply.message = UROCE_ABI_SHM_REFUSED;
+	if (atomic_load(&link->shares_memory))
+		reply.version = UROCE_ABI_VERSION;
+	link_send_with_fds(fd, &reply, sizeof(reply), NULL, 0);
+}
+
 int link_writers_fd(const struct link *link)
 {
 	return link->writers.epoll_fd;
@@ -124,6 +141,8 @@ bool link_serve_writers(struct link *link)
 
 		if (is_request(&message, bytes, conn->slot)) {
 			link_region_reply(link, conn->fd, &message);
+		} else if (is_foreign_request(&message, bytes)) {
+			refuse_version(link, conn->fd, message.header);
 		} else if (bytes > 0) {
 			rung = true;
 		} else if (bytes == 0 || errno != EAGAIN) {

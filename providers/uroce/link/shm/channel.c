@@ -110,6 +110,15 @@ static bool is_reply(const struct link_addr *addr, const struct uroce_abi_shm *r
 	       memfd_verify(region, LINK_REGION_BYTES);
 }
 
+/* Stores the version of a process that refuses because of it. */
+static void note_version(struct link *link, const struct uroce_abi_shm *reply, ssize_t bytes)
+{
+	if (bytes == (ssize_t)sizeof(reply->header) &&
+	    reply->header.message == UROCE_ABI_SHM_REFUSED &&
+	    reply->header.version != UROCE_ABI_VERSION)
+		atomic_store(&link->refused_version, reply->header.version);
+}
+
 /* Waits for the region of the process at the other end.  Returns it or -1. */
 static int receive_region(const struct link_addr *addr, int conn_fd)
 {
@@ -121,6 +130,7 @@ static int receive_region(const struct link_addr *addr, int conn_fd)
 	if (poll(&wait, 1, REPLY_TIMEOUT_MS) <= 0)
 		return -1;
 	bytes = link_receive_with_fd(conn_fd, &reply, sizeof(reply), MSG_DONTWAIT, &region);
+	note_version(addr->link, &reply, bytes);
 	if (!is_reply(addr, &reply, bytes, region))
 		link_close_fd(&region);
 	return region;
@@ -192,6 +202,11 @@ static void install_channel(struct link_addr *addr, unsigned int slot, struct li
 		link_close_fd(&old->conn_fd);
 		link_channel_put(old);
 	}
+}
+
+uint32_t link_shm_refused_version(const struct link *link)
+{
+	return atomic_load(&link->refused_version);
 }
 
 struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot)

@@ -5,8 +5,11 @@
  * are checked here.  All checks are made before anything changes.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <rdma/uroce-abi.h>
 
 #include "ah.h"
 #include "engine/base/aeth.h"
@@ -204,6 +207,18 @@ static void resolve_next_hop(const struct uroce_qp *qp, const struct progress_ro
 			    qp->progress.qpn);
 }
 
+/* Reports the first process whose uroce has another version of shared memory. */
+static void report_shm_version(const struct uroce_qp *qp)
+{
+	static atomic_bool is_reported;
+	uint32_t version = link_shm_refused_version(progress_link(qp->progress.worker));
+
+	if (version && !atomic_exchange(&is_reported, true))
+		uroce_err("packets to a process of another version of uroce go by UDP, not through "
+			  "shared memory: it has version %u of the format, and this uroce has %u",
+			  version, UROCE_ABI_VERSION);
+}
+
 /*
  * Opens the path to the peer.  May block for some ms, and until the next hop is resolved.  Returns
  * 0 or a positive errno.
@@ -224,6 +239,8 @@ static int open_path(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 					  link_addr_receive_buffer(qp->progress.addr));
 	if (!result)
 		uroce_path_mtu_check(qp, next->path_mtu);
+	if (!result)
+		report_shm_version(qp);
 	if (result && error[0])
 		uroce_err("%s", error);
 	return -result;
