@@ -18,7 +18,7 @@ class Tree:
         (root / "buildlib").mkdir()
         for name in ("sources.py", "layers.py", "check-style", "check-format", "check-prose",
                      "check-layers", "check-documents", "check-man", "check-corpora",
-                     "check-commits", "check-version", "spec-report"):
+                     "check-commits", "check-version", "check-symbols", "spec-report"):
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
         self.write("Documentation/rules.md", RULES)
@@ -302,6 +302,37 @@ def test_versions_agree(tree):
     tree.write("CMakeLists.txt", "project(uroce VERSION 1.2 LANGUAGES C)\n")
     code, output = tree.check("check-version")
     assert code == 1 and "no version of three numbers" in output
+
+
+def build_library(tree, symbols, soname="libnew.so.1"):
+    tree.write("lib/new.c", "".join(f"int {symbol};\n" for symbol in symbols))
+    tree.write("lib/new.map", f"NEW_1.0 {{ global: {'; '.join(symbols)}; local: *; }};\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "new.c", "-o", "libnew.so", f"-Wl,-soname,{soname}",
+                    "-Wl,--version-script=new.map"], cwd=tree.root / "lib", check=True)
+
+
+def test_exported_symbols_are_listed(tree):
+    folder = str(tree.root / "lib")
+    (tree.root / "tests/golden/symbols").mkdir(parents=True)
+    build_library(tree, ["first", "second"])
+    assert tree.check("check-symbols", folder)[0] == 1
+    assert tree.check("check-symbols", "--write", folder)[0] == 0
+    assert tree.check("check-symbols", folder)[0] == 0
+    for symbols, soname, complaints in (
+            (["first"], "libnew.so.1", ["second@@NEW_1.0 has disappeared"]),
+            (["first", "second", "third"], "libnew.so.1", ["third@@NEW_1.0 is not in"]),
+            (["first", "second"], "libnew.so.2", ["SONAME libnew.so.1 has disappeared",
+                                                  "SONAME libnew.so.2 is not in"])):
+        build_library(tree, symbols, soname)
+        code, said = tree.check("check-symbols", folder)
+        assert code == 1 and f"buildlib/check-symbols --write {folder}\n" in said
+        lines = [line for line in said.splitlines() if line.startswith("libnew.so: ")]
+        assert len(lines) == len(complaints)
+        for line, complaint in zip(lines, complaints):
+            assert complaint in line
+    (tree.root / "lib/libnew.so").unlink()
+    code, said = tree.check("check-symbols", folder)
+    assert code == 1 and "no shared library" in said and "libnew.so: has a list" in said
 
 
 def test_comments_name_what_exists(tree):

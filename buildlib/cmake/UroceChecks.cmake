@@ -21,6 +21,12 @@ uroce_test_command(check-version LABEL style
 		   COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-version"
 		   $<TARGET_FILE:uroce-stat> $<TARGET_FILE:uroce-trace> $<TARGET_FILE:uroce-flow>
 		   $<TARGET_FILE:uroce-broker> "${UROCE_BIN_DIR}/uroce-run")
+# Sanitizers export symbols of their own.
+if(NOT UROCE_SANITIZE AND NOT UROCE_FUZZ)
+	uroce_test_command(check-symbols LABEL style
+			   COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-symbols"
+				   "${UROCE_LIB_DIR}")
+endif()
 uroce_test_command(test_checks LABEL style TIMEOUT 240 COST 50
 		   COMMAND ${UROCE_PYTHON} -B -m pytest -q -p no:cacheprovider
 			   "${buildlib}/test_checks.py")
