@@ -31,7 +31,10 @@ enum uroce_abi_message {
 	UROCE_ABI_STAT_REPLY,
 	/* On a connection between a tool and a process, open while the capture runs. */
 	UROCE_ABI_CAPTURE_REQUEST, /* struct uroce_abi_header */
-	/* struct uroce_abi_capture: the process waits for CAPTURE_START. */
+	/*
+	 * struct uroce_abi_capture: the process waits for CAPTURE_START.  To a request of another
+	 * version: struct uroce_abi_header with the version of the process, which refuses.
+	 */
 	UROCE_ABI_CAPTURE_READY,
 	UROCE_ABI_CAPTURE_START, /* struct uroce_abi_capture, with the file by SCM_RIGHTS */
 	/* struct uroce_abi_capture: sent at the start and at the end of the capture. */

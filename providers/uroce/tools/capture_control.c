@@ -78,6 +78,15 @@ static int receive_message(int fd, enum uroce_abi_message kind, struct uroce_abi
 {
 	ssize_t bytes = recv(fd, message, sizeof(*message), 0);
 
+	if (bytes >= (ssize_t)sizeof(message->header) && message->header.message == kind &&
+	    message->header.version != UROCE_ABI_VERSION) {
+		fprintf(stderr,
+			"uroce-stat: the process has another version of uroce, with version %u of "
+			"the messages for captures, and this uroce-stat has %u: use that of its "
+			"release\n",
+			message->header.version, UROCE_ABI_VERSION);
+		return 1;
+	}
 	if (bytes != (ssize_t)sizeof(*message) || message->header.message != kind ||
 	    message->header.version != UROCE_ABI_VERSION)
 		return print_message(bytes ? "the process does not answer"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Processes whose uroce differs in the version of what they exchange work beside each other, or
 one line says why not.  The test itself is the process of another version."""
+import array
 import contextlib
+import json
 import os
 import re
 import socket
@@ -28,7 +30,9 @@ PROTOCOL = version_of("uroce-broker.h", "UROCE_BROKER_VERSION")
 ABI = version_of("uroce-abi.h", "UROCE_ABI_VERSION")
 # struct uroce_abi_header
 ABI_HEADER = struct.Struct("=IIQ")
-SHM_REQUEST, SHM_REFUSED = 1, 3
+(SHM_REQUEST, _, SHM_REFUSED, _, STAT_REQUEST, STAT_REPLY, CAPTURE_REQUEST,
+ CAPTURE_READY) = range(1, 9)
+STATISTICS = 2  # purpose of a connection
 
 
 @pytest.fixture
@@ -146,3 +150,52 @@ def test_shared_memory_of_another_version(place, version):
         end.of(number, "post", "write")
         assert bc.arrived(other.members[place.address], harness.PATIENCE)
         other.close()
+
+
+def memory_file(text):
+    file = os.memfd_create("snapshot", os.MFD_ALLOW_SEALING)
+    os.write(file, text.encode())
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def serve_tools(client, pid, version):
+    """Answers a snapshot and then a capture as a process of that version does."""
+    client.delivery.settimeout(harness.PATIENCE)
+    snapshot = memory_file(json.dumps({"pid": pid, "format": 1, "version": "9.9.9"}))
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [snapshot]))]
+    for request, reply, passed in ((STAT_REQUEST, STAT_REPLY, rights),
+                                   (CAPTURE_REQUEST, CAPTURE_READY, [])):
+        kind, _, _, _, descriptors = bc.receive(client.delivery)
+        assert kind == bc.CONNECTION
+        with socket.socket(fileno=descriptors[0]) as conn:
+            conn.settimeout(harness.PATIENCE)
+            assert ABI_HEADER.unpack(conn.recv(4096)) == (request, ABI, 0)
+            conn.sendmsg([ABI_HEADER.pack(reply, version, 0)], passed)
+    os.close(snapshot)
+
+
+@pytest.mark.parametrize("version", [ABI - 1, ABI + 1])
+def test_capture_across_versions(place, version):
+    """The test is first the tool of that version, then the process."""
+    end = verbs_peer.start(place)
+    guest = bc.Client(place, bc.GUEST)
+    slot = end.here["qpn"] >> bc.SLOT_SHIFT
+    _, error, descriptors = guest.ask(bc.CONNECT, struct.pack("=II", slot, STATISTICS))
+    assert error == 0
+    with socket.socket(fileno=descriptors[0]) as conn:
+        conn.settimeout(harness.PATIENCE)
+        conn.send(ABI_HEADER.pack(CAPTURE_REQUEST, version, 0))
+        assert ABI_HEADER.unpack(conn.recv(4096)) == (CAPTURE_READY, ABI, 0)
+        assert conn.recv(4096) == b""
+    guest.close()
+    end.end()
+    other = bc.Client(place)
+    thread = threading.Thread(target=serve_tools, args=(other, os.getpid(), version))
+    thread.start()
+    tool = place.run(os.path.join(place.scratch.bin, "uroce-stat"), "--capture", os.getpid(),
+                     place.scratch.file("pcapng"))
+    thread.join()
+    other.close()
+    assert tool.popen.returncode == 1
+    assert f"version {version} of" in tool.errors and f"uroce-stat has {ABI}" in tool.errors

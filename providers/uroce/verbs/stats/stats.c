@@ -31,6 +31,15 @@ static void send_snapshot(int client)
 	close(file);
 }
 
+/* Shows the client the version, which is not that of its request. */
+static void refuse_capture(int client)
+{
+	const struct uroce_abi_header reply = { .message = UROCE_ABI_CAPTURE_READY,
+						.version = UROCE_ABI_VERSION };
+
+	link_send_with_fds(client, &reply, sizeof(reply), NULL, 0);
+}
+
 /* Runs in the progress thread, without locks.  Serves one client; others wait. */
 static void serve_client(void *arg)
 {
@@ -46,6 +55,8 @@ static void serve_client(void *arg)
 		stats_capture_request(served_progress, client);
 		return;
 	}
+	if (request.message == UROCE_ABI_CAPTURE_REQUEST)
+		refuse_capture(client);
 	/* Served in any version, because the object has a version of its own. */
 	if (request.message == UROCE_ABI_STAT_REQUEST)
 		send_snapshot(client);
