@@ -8,8 +8,7 @@
  * broker or to another process, which may take some seconds.
  *
  * lock guards the lists of addresses, sockets, peers, channels, groups, regions and connections,
- * and their reference counts.  It is held for microseconds, except if link_addr_close() must wait
- * for room in the connection to a busy broker.
+ * and their reference counts.  It is held for microseconds, never during a message to the broker.
  *
  * The lock of a channel (shm.h) is the innermost one.  The data path (link_send(), link_receive(),
  * link_forward()) takes neither open_lock nor lock.

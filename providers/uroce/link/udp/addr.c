@@ -272,15 +272,14 @@ void link_addr_close(struct link_addr *addr)
 	if (last) {
 		link->closed_overflow += link_socket_drops(addr->fd) - addr->overflow_base;
 		link_addr_close_fds(addr);
-		link_broker_address_end(link, &addr->endpoint);
 		while (*from != addr)
 			from = &(*from)->next;
 		*from = addr->next;
-	}
-	if (last)
 		put_channels(addr);
+	}
 	link_mutex_unlock(link, &link->lock);
 	if (last) {
+		link_broker_address_end(link, &addr->endpoint);
 		link_peer_table_free(&addr->peers);
 		free(addr);
 	}
