@@ -228,6 +228,15 @@ static inline struct link_addr *link_addr_find(const struct link *link,
 	return addr;
 }
 
+/* Returns true if the slot is one of this link's.  Caller holds open_lock. */
+static inline bool link_has_slot(const struct link *link, unsigned int slot)
+{
+	for (unsigned int i = 0; i < link->broker.slots; i++)
+		if (link->broker.slot[i] == slot)
+			return true;
+	return false;
+}
+
 /* addr.c: closes the sockets of addr.  Async-signal-safe. */
 void link_addr_close_fds(struct link_addr *addr);
 /* peer.c: returns the maximum number of segments of one send; 1 if the kernel cannot cut bursts. */

@@ -339,6 +339,25 @@ static void test_two_slots_of_one_process(void **state)
 	link_peer_close(peers[1]);
 }
 
+/* Queue pairs of one process use sockets, in whichever of its slots they are. */
+static void test_own_slots(void **state)
+{
+	struct link_fixture *fixture = *state;
+	struct pollfd requested = { .fd = link_broker_fd(fixture->link), .events = POLLIN };
+	struct link_peer *first = shm_open_own(fixture, fixture->qpn), *second;
+	unsigned int slot, before;
+
+	assert_int_equal(link_add_slot(fixture->link, &slot), 0);
+	before = count_descriptors();
+	second = shm_open_own(fixture, slot << LINK_SLOT_SHIFT | 99);
+	assert_int_equal(link_peer_transport(second), LINK_SOCKET);
+	/* This process is not asked for its memory or socket: only a transmit socket is new. */
+	assert_int_equal(poll(&requested, 1, 0), 0);
+	assert_int_equal(count_descriptors(), before + 1);
+	link_peer_close(first);
+	link_peer_close(second);
+}
+
 /* The first to connect is not kept from it: what is sent waits until the peer has the address. */
 static void test_address_opens_later(void **state)
 {
@@ -370,6 +389,7 @@ int main(void)
 		WITH_TWO(test_full_ring),
 		WITH_TWO(test_many_peers),
 		WITH_TWO(test_two_slots_of_one_process),
+		WITH_ONE(test_own_slots),
 		WITH_TWO(test_address_opens_later),
 		cmocka_unit_test_setup(test_peer_of_no_slot, enter_new_netns),
 	};

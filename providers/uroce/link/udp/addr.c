@@ -142,10 +142,8 @@ void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot)
 	struct link *link = addr->link;
 	int fd;
 
-	if (slot == link->slot)
-		return;
 	link_mutex_lock(link, &link->open_lock);
-	if (link_now_ms() >= addr->next_slot_fd_ms[slot]) {
+	if (!link_has_slot(link, slot) && link_now_ms() >= addr->next_slot_fd_ms[slot]) {
 		fd = link_broker_slot_fd(link, &addr->endpoint, slot);
 		if (fd >= 0)
 			store_slot_fd(&addr->slot_fd[slot], fd);

@@ -353,9 +353,15 @@ static struct link_tx *open_connected_tx(struct link_addr *addr, const struct li
  */
 static bool should_use_shm(const struct link_peer *peer)
 {
-	const struct link *link = peer->addr->link;
+	struct link *link = peer->addr->link;
+	bool own;
 
-	return peer->exclusive && atomic_load(&link->shares_memory) && peer->dst_slot != link->slot;
+	if (!peer->exclusive || !atomic_load(&link->shares_memory))
+		return false;
+	link_mutex_lock(link, &link->open_lock);
+	own = link_has_slot(link, peer->dst_slot);
+	link_mutex_unlock(link, &link->open_lock);
+	return !own;
 }
 
 /*
