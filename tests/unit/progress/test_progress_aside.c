@@ -66,8 +66,10 @@ static int setup(void **state)
 
 static void begin_to_finish(pthread_t *thread)
 {
+	unsigned int before = atomic_load(&finishers);
+
 	assert_int_equal(pthread_create(thread, NULL, finish, NULL), 0);
-	while (!atomic_load(&finishers))
+	while (atomic_load(&finishers) == before)
 		usleep(100);
 	/* Until it waits; there is no event for that. */
 	usleep(5000);
@@ -91,6 +93,21 @@ static void test_finish_waits(void **state)
 	begin_to_finish(&thread);
 	sem_post(&may_end);
 	assert_int_equal(finished(thread), 1);
+}
+
+/* Two contexts may be closed at once. */
+static void test_two_finish(void **state)
+{
+	pthread_t threads[2];
+
+	(void)state;
+	work_schedule(&aside);
+	sem_wait(&begun);
+	begin_to_finish(&threads[0]);
+	begin_to_finish(&threads[1]);
+	sem_post(&may_end);
+	assert_int_equal(finished(threads[0]), 1);
+	assert_int_equal(finished(threads[1]), 1);
 }
 
 /* Another user may have scheduled work in between, and would miss changes. */
@@ -162,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_finish_waits, setup),
+		cmocka_unit_test_setup(test_two_finish, setup),
 		cmocka_unit_test_setup(test_finish_loses_nothing, setup),
 		cmocka_unit_test_setup(test_wanted_while_finishing, setup),
 		cmocka_unit_test_setup(test_no_thread, setup),

@@ -15,6 +15,7 @@ static void *run_work(void *arg)
 		pthread_mutex_lock(&work->lock);
 	}
 	work->running = false;
+	pthread_cond_broadcast(&work->ended);
 	pthread_mutex_unlock(&work->lock);
 	return NULL;
 }
@@ -47,23 +48,20 @@ void work_schedule(struct work *work)
 
 void work_flush(struct work *work)
 {
-	pthread_t thread;
-	bool joinable;
-
 	pthread_mutex_lock(&work->lock);
-	thread = work->thread;
-	joinable = work->joinable;
-	work->joinable = false;
+	while (work->running)
+		pthread_cond_wait(&work->ended, &work->lock);
+	join_last_thread(work);
 	pthread_mutex_unlock(&work->lock);
-	if (joinable)
-		pthread_join(thread, NULL);
 }
 
 void work_reset_in_child(struct work *work)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	static const pthread_cond_t fresh_ended = PTHREAD_COND_INITIALIZER;
 
 	work->lock = fresh;
+	work->ended = fresh_ended;
 	work->wanted = false;
 	work->running = false;
 	work->joinable = false;

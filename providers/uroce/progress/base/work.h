@@ -12,15 +12,17 @@
 struct work {
 	void (*run)(void); /* constant */
 	pthread_mutex_t lock;
-	bool wanted;   /* work is pending */
-	bool running;  /* a thread is running, or about to run */
-	bool joinable; /* thread must be joined */
+	pthread_cond_t ended; /* signalled when running becomes false */
+	bool wanted;	      /* work is pending */
+	bool running;	      /* a thread is running, or about to run */
+	bool joinable;	      /* thread must be joined */
 	pthread_t thread;
 };
 
-#define WORK_INITIALIZER(function)                                   \
-	{                                                            \
-		.run = (function), .lock = PTHREAD_MUTEX_INITIALIZER \
+#define WORK_INITIALIZER(function)                                    \
+	{                                                             \
+		.run = (function), .lock = PTHREAD_MUTEX_INITIALIZER, \
+		.ended = PTHREAD_COND_INITIALIZER                     \
 	}
 
 /*
