@@ -112,8 +112,9 @@ void progress_fork_prepare(void);
 void progress_fork_parent(void);
 void progress_fork_child(void);
 /*
- * Sends the pending ACKs of all QPs at process exit.  May be called by exit() in a signal handler,
- * which may have interrupted a thread that holds any lock: waits at most 100 ms.
+ * Receives what has arrived at process exit, and sends the pending ACKs of all QPs.  May be called
+ * by exit() in a signal handler, which may have interrupted a thread that holds any lock: waits at
+ * most 100 ms.
  */
 void progress_exit_flush(void);
 struct link *progress_link(struct progress *progress);

@@ -47,19 +47,20 @@ int progress_thread_start(struct progress *progress);
 void progress_thread_stop(struct progress *progress);
 
 /*
- * exit_flush.c sends pending ACKs at process exit: an adapter would still send them, and the peer
- * waits for them.
+ * exit_flush.c acknowledges at process exit what has arrived: an adapter would still do so, and the
+ * peer waits for the ACKs.
  *
  * The process may end by exit() in a signal handler, which may have interrupted a thread that holds
- * any lock.  So the exiting thread only checks, and waits for no lock; the progress thread sends.
+ * any lock.  So the exiting thread waits for no lock; the progress thread sends.
  */
 
-/* Makes the progress thread send the pending ACKs, if there are any. */
+/* Makes the progress thread run exit_flush_run(). */
 void exit_flush_start(struct progress *progress);
 /* Waits until the ACKs have been sent, at the latest until the time until (progress_now()). */
 void exit_flush_wait(struct progress *progress, uint64_t until);
 /*
- * Sends the pending ACKs.  Called by the progress thread if progress->thread.exit_requested is set.
+ * Receives what has arrived and sends the pending ACKs.  Called by the progress thread if
+ * progress->thread.exit_requested is set, which remains set if a socket buffer or ring was full.
  */
 void exit_flush_run(struct progress *progress);
 
