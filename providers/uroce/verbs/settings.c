@@ -177,7 +177,8 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 
 int uroce_settings_read_capture(struct capture_config *config, char error[PROGRESS_ERROR_TEXT])
 {
-	const char *text = getenv("UROCE_CAPTURE");
+	/* It names a file. */
+	const char *text = secure_getenv("UROCE_CAPTURE");
 	char why[CAPTURE_ERROR_TEXT];
 
 	config->name[0] = '\0';
