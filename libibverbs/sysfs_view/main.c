@@ -38,6 +38,8 @@ static bool view_by_namespace(struct tree *tree, const char **step)
 		*step = "starting the process that updates the tree";
 		error = updater_start(tree, NULL);
 	}
+	if (error)
+		mounts_leave(tree);
 	errno = -error;
 	return !error;
 }

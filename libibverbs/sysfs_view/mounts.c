@@ -23,6 +23,29 @@
 #define NODES "/dev/infiniband"
 #define FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
+/* Paths that have been covered, in this order: by the tmpfs, and by directories of the tree. */
+static const char *covered_paths[3];
+static unsigned int covered_count;
+
+/* Mounts source over path and records that.  Returns 0 or a negative errno. */
+static int cover(const char *source, const char *path, const char *type, unsigned long flags)
+{
+	if (mount(source, path, type, flags, type ? "mode=755" : NULL))
+		return -errno;
+	covered_paths[covered_count++] = path;
+	return 0;
+}
+
+void mounts_leave(struct tree *tree)
+{
+	while (covered_count > 0)
+		umount2(covered_paths[--covered_count], MNT_DETACH);
+	link_close_fd(&tree->root);
+	link_close_fd(&tree->class);
+	link_close_fd(&tree->devices);
+	tree->count = 0;
+}
+
 static int fail_step(const char **step, const char *what)
 {
 	*step = what;
@@ -103,8 +126,11 @@ static int enter_namespaces(struct tree *tree, const char **step)
 	tree->devices = open(DEV, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (tree->class < 0 || tree->devices < 0)
 		return fail_step(step, "opening /sys/class and /dev");
-	if (mount("uroce", CLASS, "tmpfs", FLAGS, "mode=755"))
-		return fail_step(step, "mount");
+	error = cover("uroce", CLASS, "tmpfs", FLAGS);
+	if (error) {
+		*step = "mount";
+		return error;
+	}
 	tree->root = open(CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return tree->root < 0 ? fail_step(step, "opening the tree") : 0;
 }
@@ -216,7 +242,9 @@ static int mount_over(const struct tree *tree, const char *dir, const char *path
 		return fail_step(step, "opening the tree");
 	fd_path(tree->root, dir, from);
 	*step = "mount";
-	error = mount(from, path, NULL, MS_BIND, NULL) ? -errno : bind_entries(covered, over, path);
+	error = cover(from, path, NULL, MS_BIND);
+	if (!error)
+		error = bind_entries(covered, over, path);
 	/* Only this mount becomes read-only; updates go through tree->root. */
 	if (!error && mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | FLAGS, NULL))
 		error = -errno;

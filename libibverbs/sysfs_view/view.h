@@ -151,6 +151,12 @@ int mounts_enter(struct tree *tree, const char **step);
 /* Mounts the tree where programs look for it.  To be called after the first tree_update(). */
 int mounts_show(const struct tree *tree, const char **step);
 
+/*
+ * Undoes mounts_enter() and mounts_show() after a failure, so that another kind of view is possible
+ * in this process, which stays in the namespaces.
+ */
+void mounts_leave(struct tree *tree);
+
 /* ---- updater.c ---- */
 
 /*

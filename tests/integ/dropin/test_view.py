@@ -370,13 +370,12 @@ def test_in_a_container_of_ones_own(loopback, long_way):
     assert "uroce_lo" in walk(loopback, long_way, prefix=prefix)[0]
 
 
-# Answers EPERM to mount, unshare and setns, as containers do: x86-64, arm64.
-NO_MOUNTS = """
+# Runs a command under a filter that answers EPERM to calls, as containers do: x86-64, arm64.
+FILTERED = """
 import ctypes, os, platform, struct, sys
 numbers = {"x86_64": (165, 272, 308), "aarch64": (40, 97, 268)}[platform.machine()]
 code = [(0x20, 0, 0, 0)]
-for i, number in enumerate(numbers):
-    code.append((0x15, len(numbers) - i, 0, number))
+CODE
 code += [(0x06, 0, 0, 0x7fff0000), (0x06, 0, 0, 0x00050001)]
 filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filter)))
@@ -385,9 +384,20 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0) == 0
 os.execvp(sys.argv[1], sys.argv[1:])
 """
+# mount, unshare and setns
+NO_MOUNTS = FILTERED.replace("CODE", """
+for i, number in enumerate(numbers):
+    code.append((0x15, len(numbers) - i, 0, number))
+""")
+# mount with MS_REMOUNT: after /sys/class has been covered
+NO_REMOUNT = FILTERED.replace("CODE", """
+code += [(0x15, 0, 2, numbers[0]), (0x20, 0, 0, 40), (0x45, 1, 0, 32)]
+""")
+has_filter = pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"),
+                                reason="no filter for it")
 
 
-@pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter for it")
+@has_filter
 def test_where_mounts_are_refused(loopback):
     for user in {USER, None}:
         devices, errors = walk(loopback, None, prefix=[PYTHON, "-c", NO_MOUNTS], user=user)
@@ -397,6 +407,19 @@ def test_where_mounts_are_refused(loopback):
         line = (rf"uroce-run: no namespaces here \({refused}: Operation not permitted\): "
                 "/sys/class/infiniband and /dev/infiniband are shown by redirected calls\n")
         assert re.fullmatch(line, errors), errors
+
+
+@has_filter
+def test_mounts_that_fail_halfway(loopback):
+    """Redirected calls replace the namespace, of which nothing remains visible."""
+    permitted(loopback, "namespace")
+    script = "ls /sys/class /dev; grep ^uroce /proc/self/mounts"
+    before = view(loopback, "none", "sh", "-c", script)
+    prefix = [PYTHON, "-c", NO_REMOUNT]
+    seen = view(loopback, None, "sh", "-c", script, prefix=prefix)
+    assert seen.output == before.output, seen
+    assert "no namespaces here (mount: Operation not permitted)" in seen.errors
+    assert "uroce_lo" in walk(loopback, None, prefix=prefix)[0]
 
 
 def test_wrong_ways_are_refused(loopback):
