@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -268,8 +267,7 @@ static bool are_rights_refused(int fd)
 	int on = 1;
 	socklen_t bytes = sizeof(on);
 
-	return !getenv("UROCE_TEST_OLD_KERNEL") &&
-	       !getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, &bytes) && !on;
+	return !getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, &bytes) && !on;
 }
 
 void closer_close(int *fd)

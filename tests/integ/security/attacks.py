@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 
 import harness
 
@@ -10,8 +11,18 @@ OTHER_UID = 54321
 SECONDS = 20 if harness.LONG else 1.5
 # A process of another user in a user namespace of its own has the overflow uid in ours.
 WAYS = {"user": [], "namespace": ["unshare", "-U"]}
-# As on kernels before 6.16, which cannot keep descriptors out of a connection.
+# As on kernels before 6.16, which cannot keep descriptors out of a connection.  A broker reads it
+# when it starts: see await_no_broker().
 OLD_KERNEL = {"UROCE_TEST_OLD_KERNEL": "1"}
+
+
+def await_no_broker(place):
+    """The next process starts a broker in its own environment."""
+    until = time.monotonic() + harness.PATIENCE
+    name = re.compile(r"@uroce-broker/\d+/\d+$")
+    while place.holder and any(map(name.search, place.net("unix"))):
+        assert time.monotonic() < until, "a broker does not end"
+        time.sleep(0.05)
 
 
 def messages_header():

@@ -39,6 +39,7 @@ class Victims:
 
     def __init__(self, place, under=(), **options):
         self.place = place
+        attacks.await_no_broker(place)
         self.ends = [verbs_peer.VerbsPeer(place, under, **options) for _ in range(4)]
         for end in self.ends:
             end.here = end.open(place.device, place.gid_index(4))
@@ -110,7 +111,7 @@ def victims(request, loopback_of_module):
         loopback_of_module.close()
 
 
-def check_attack(attack, done):
+def check_attack(host, attack, done):
     """It has done what it came for."""
     sent = "{} with descriptors" if attack == "descriptors" else "{}"
     if attack == "hold":
@@ -120,6 +121,8 @@ def check_attack(attack, done):
         assert done.get(name, 0) + done.get("not: " + name, 0) > 0, done
     if attack == "messages":
         assert all(done[f"kind {kind}"] > 0 for kind in attacks.message_kinds()), done
+    if (host, attack) == ("old kernel", "descriptors"):
+        assert done.get("SEQPACKET with descriptors", 0) > 0, done
     if attack == "descriptors":
         made = {name for name in done if name.startswith("made ")}
         missing = {name[len("not: made "):] for name in done if name.startswith("not: made ") and
@@ -133,7 +136,7 @@ def held_up_by(victims, attack, way):
     found = victims.pace(attacks.SECONDS)
     done = stranger.done()
     print(victims.host, attack, way, [[round(n, 4) for n in one] for one in found], done)
-    check_attack(attack, done)
+    check_attack(victims.host, attack, done)
     return max(held_up for held_up, *_ in found)
 
 

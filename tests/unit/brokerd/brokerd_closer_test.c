@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -75,6 +74,5 @@ int main(void)
 		cmocka_unit_test(a_flood_blocks_nobody),
 	};
 
-	setenv("UROCE_TEST_OLD_KERNEL", "1", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
