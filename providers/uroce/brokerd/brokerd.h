@@ -285,6 +285,8 @@ void gsi_appoint_watcher(struct brokerd *brokerd, uint64_t now);
  * be closed, blocks until one is, normally for less than a millisecond.
  */
 void closer_close(int *fd);
+/* Makes closer_close() work if no descriptor is left later. */
+void closer_prepare(void);
 
 /* last_mads.c */
 void last_mads_start(struct brokerd *brokerd, int *last_messages_fd, uint64_t now);

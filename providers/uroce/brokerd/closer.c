@@ -74,7 +74,7 @@ static void load_libgcc(void)
 	cancellation_works = dlopen("libgcc_s.so.1", RTLD_NOW);
 }
 
-static void prepare_cancellation(void)
+void closer_prepare(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -244,7 +244,7 @@ static void close_in_background(int *fd)
 
 	if (*fd < 0)
 		return;
-	prepare_cancellation();
+	closer_prepare();
 	pthread_mutex_lock(&closer.lock);
 	if (!wait_for_room()) {
 		pthread_mutex_unlock(&closer.lock);

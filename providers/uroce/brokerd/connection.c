@@ -56,27 +56,42 @@ static void add_client(struct brokerd *brokerd, int fd)
 	connection_receive(brokerd, client);
 }
 
+static void reject_foreign(struct brokerd *brokerd, int fd)
+{
+	brokerd->counts.foreign_connections++;
+	closer_close(&fd);
+}
+
 /*
  * Accepts and closes the next connection when no descriptor is left, using the spare one.
  * Otherwise the client would wait for a reply that cannot come, and start another broker.
  */
 static void reject_connection(struct brokerd *brokerd)
 {
+	int fd, foreign = -1;
+
 	link_close_fd(&brokerd->spare_fd);
-	brokerd->spare_fd = accept4(brokerd->listener, NULL, NULL, SOCK_CLOEXEC);
-	link_close_fd(&brokerd->spare_fd);
-	brokerd->spare_fd = eventfd(0, EFD_CLOEXEC);
+	/* Needs a descriptor, too. */
+	closer_prepare();
+	fd = names_accept(brokerd->listener, brokerd->user, &foreign);
+	if (fd == -EPERM)
+		reject_foreign(brokerd, foreign);
+	else
+		link_close_fd(&fd);
 }
 
 void connection_accept(struct brokerd *brokerd)
 {
 	for (unsigned int i = 0; i < ACCEPTS_MAX; i++) {
 		int foreign = -1;
-		int fd = names_accept(brokerd->listener, brokerd->user, &foreign);
+		int fd;
 
+		/* reject_connection() has used it. */
+		if (brokerd->spare_fd < 0)
+			brokerd->spare_fd = eventfd(0, EFD_CLOEXEC);
+		fd = names_accept(brokerd->listener, brokerd->user, &foreign);
 		if (fd == -EPERM) {
-			brokerd->counts.foreign_connections++;
-			closer_close(&foreign);
+			reject_foreign(brokerd, foreign);
 			continue;
 		}
 		if (fd == -EMFILE || fd == -ENFILE)

@@ -5,6 +5,7 @@ import errno
 import os
 import resource
 import select
+import signal
 import socket
 import struct
 import time
@@ -15,6 +16,8 @@ import broker_client as bc
 import harness
 
 IDLE = 0.2  # seconds; in the environment in milliseconds
+LINGER = 5
+OTHER_UID = 54321
 ADDRESS = "127.0.0.1"
 
 
@@ -315,6 +318,60 @@ def test_member_that_cannot_be_passed(broker, place, clients):
     until(port_is_free, "the address is still used")
     stranger.close()
     assert refused.alive()
+
+
+@pytest.fixture
+def old_kernel(monkeypatch):
+    """As before 6.16: connections can carry descriptors."""
+    monkeypatch.setenv("UROCE_TEST_OLD_KERNEL", "1")
+
+
+def lingering(address):
+    """A TCP socket whose last close waits for what its peer never reads."""
+    sock = socket.create_connection(address)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGER))
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sock.send(bytes(65536))
+    return sock
+
+
+def send_lingering(place):
+    """Leaves another user's connection to the broker, the close of which lingers."""
+    name = f"\0uroce-broker/{bc.VERSION}/{max(bc.listeners(place))}"
+    sock = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with sock, socket.create_server(("127.0.0.1", 0)) as server:
+        child = os.fork()
+        if child == 0:
+            # Whatever happens: this is a copy of the test.
+            with contextlib.suppress(BaseException):
+                tcp = lingering(server.getsockname())
+                os.setuid(OTHER_UID)
+                sock.connect(name)
+                socket.send_fds(sock, [b"x"], [tcp.fileno()])
+                os._exit(0)
+            os._exit(1)
+        received = server.accept()[0]
+    assert os.waitpid(child, 0)[1] == 0
+    return received
+
+
+def test_no_descriptor_for_a_lingering_connection(old_kernel, broker, place, clients):
+    """The broker rejects it without waiting, and serves its own user's clients."""
+    pid, = bc.brokers(place)
+    with no_descriptor_left(pid):
+        os.kill(pid, signal.SIGSTOP)
+        received = send_lingering(place)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.2)
+    start = time.monotonic()
+    assert clients().alive()
+    assert time.monotonic() - start < LINGER / 2
+    # It rejects again.
+    with no_descriptor_left(pid):
+        assert bc.Connection(place).ends()
+    received.close()
 
 
 HELLO_BODY = bc.hello()
