@@ -20,7 +20,15 @@ struct listen_addr {
 };
 static struct listen_addr *listen_addrs; /* under start_lock, like the two below */
 static bool listens_all;		 /* addresses of all devices, also of later ones */
-static unsigned int failed_count;	 /* number of addresses that failed at the last attempt */
+
+/* An address that could not be opened at the last attempt */
+struct failed_addr {
+	struct failed_addr *next;
+	uint8_t gid[16];
+	uint32_t scope_id;
+	int error;
+};
+static struct failed_addr *failed_addrs;
 
 static bool is_entry_of(const struct listen_addr *entry, const uint8_t *gid, uint32_t scope_id)
 {
@@ -78,23 +86,61 @@ int ucm_listen_addr(const uint8_t *gid, uint32_t scope_id)
 }
 
 struct add_result {
-	unsigned int added, failed;
+	bool added;
 	int error;
-	char text[PROGRESS_ERROR_TEXT];
+	struct failed_addr *failed; /* replaces failed_addrs */
 };
+
+/* Returns true if the address failed for the same reason at the last attempt. */
+static bool is_known_failure(const struct failed_addr *failure)
+{
+	const struct failed_addr *known = failed_addrs;
+
+	while (known && (known->error != failure->error || known->scope_id != failure->scope_id ||
+			 memcmp(known->gid, failure->gid, sizeof(known->gid))))
+		known = known->next;
+	return known;
+}
+
+/* All addresses are retried at every change; reports only new failures. */
+static void add_failure(struct add_result *add_result, const struct failed_addr *failure,
+			const char *text)
+{
+	struct failed_addr *copy;
+
+	add_result->error = failure->error;
+	if (!is_known_failure(failure))
+		uroce_err("cannot listen on all addresses: %s",
+			  text[0] ? text : strerror(-failure->error));
+	copy = malloc(sizeof(*copy));
+	if (!copy)
+		return;
+	*copy = *failure;
+	copy->next = add_result->failed;
+	add_result->failed = copy;
+}
 
 static void add_device_addr(const uint8_t *gid, uint32_t device, void *arg)
 {
 	struct add_result *add_result = arg;
+	struct failed_addr failure = { .scope_id = ucm_scope_id_of(gid, device) };
 	char text[PROGRESS_ERROR_TEXT] = "";
-	int error = add_addr(gid, ucm_scope_id_of(gid, device), false, text);
 
-	if (error) {
-		add_result->error = error;
-		memcpy(add_result->text, text, sizeof(text));
-		add_result->failed++;
-	} else {
-		add_result->added++;
+	failure.error = add_addr(gid, failure.scope_id, false, text);
+	memcpy(failure.gid, gid, sizeof(failure.gid));
+	if (failure.error)
+		add_failure(add_result, &failure, text);
+	else
+		add_result->added = true;
+}
+
+static void free_failures(void)
+{
+	while (failed_addrs) {
+		struct failed_addr *next = failed_addrs->next;
+
+		free(failed_addrs);
+		failed_addrs = next;
 	}
 }
 
@@ -102,22 +148,20 @@ static void add_device_addr(const uint8_t *gid, uint32_t device, void *arg)
 static void add_all_addrs(struct add_result *add_result)
 {
 	ucm_devices_each_gid(add_device_addr, add_result);
-	/* All addresses are retried at every change; report only new failures. */
-	if (add_result->failed > failed_count)
-		uroce_err("cannot listen on all addresses: %s",
-			  add_result->text[0] ? add_result->text : strerror(-add_result->error));
-	failed_count = add_result->failed;
+	free_failures();
+	failed_addrs = add_result->failed;
 }
 
 int ucm_listen_all(void)
 {
 	struct add_result add_result = { 0 };
-	int error = ucm_start_and_lock(add_result.text);
+	char text[PROGRESS_ERROR_TEXT] = "";
+	int error = ucm_start_and_lock(text);
 
 	if (error)
-		return report_error(error, add_result.text);
+		return report_error(error, text);
 	/* After the first success ucm_addresses_changed() adds new addresses. */
-	if (!listens_all || failed_count)
+	if (!listens_all || failed_addrs)
 		add_all_addrs(&add_result);
 	error = add_result.added ? 0 : add_result.error;
 	listens_all |= !error;
@@ -217,5 +261,5 @@ void ucm_listen_addrs_forked(void)
 {
 	listen_addrs = NULL;
 	listens_all = false;
-	failed_count = 0;
+	failed_addrs = NULL;
 }

@@ -46,6 +46,7 @@ static struct {
 } host[ADDRESSES];
 
 static int start_refusal;
+static unsigned int reports; /* calls of uroce_err() */
 static bool stopped, change_done, other_began;
 static bool is_child; /* of the test */
 
@@ -77,6 +78,14 @@ bool __wrap_ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t
 			      unsigned int *index);
 void __wrap_ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t device, void *arg),
 				 void *arg);
+
+void __wrap_uroce_err(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+void __wrap_uroce_err(const char *format, ...)
+{
+	(void)format;
+	reports++;
+}
 
 static unsigned int find(const uint8_t gid[16])
 {
@@ -388,6 +397,44 @@ static void test_refused(void **state)
 	world_close(fd);
 }
 
+static void expect_reports(unsigned int wanted)
+{
+	assert_int_equal(reports, wanted);
+	reports = 0;
+}
+
+/* Each new failure is reported, and each new reason, but not those of repeated attempts. */
+static void test_reports(void **state)
+{
+	int fd = open_channel();
+
+	(void)state;
+	reports = 0;
+	host[FIRST].refusal = EPERM;
+	host[SECOND_ONE].refusal = EPERM;
+	listen_at_any(fd, PORT, 0);
+	expect_reports(2);
+	change(FIRST, true);
+	expect_reports(0);
+	/* As many as before, but another one. */
+	host[FIRST].refusal = 0;
+	host[THIRD].refusal = EMFILE;
+	change(THIRD, true);
+	expect_reports(1);
+	host[THIRD].refusal = EPERM;
+	change(THIRD, true);
+	expect_reports(1);
+	/* One that has disappeared is reported again when it returns. */
+	change(THIRD, false);
+	change(THIRD, true);
+	expect_reports(1);
+	host[SECOND_ONE].refusal = 0;
+	host[THIRD].refusal = 0;
+	change(THIRD, true);
+	expect_reports(0);
+	world_close(fd);
+}
+
 /* ---- the end ---- */
 
 static void run_to_exit(bool used)
@@ -427,6 +474,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_device_gone, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_connection, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_refused, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_reports, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_exit, begin_host, end_host),
 	};
 
