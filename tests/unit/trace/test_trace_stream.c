@@ -426,6 +426,35 @@ static void test_read(void **state)
 	end();
 }
 
+/* The response of a READ is lost again, after its retransmission. */
+static void test_read_lost_twice(void **state)
+{
+	(void)state;
+	begin_with((struct stream_params){ .mtu = MTU, .read_depth = 1 });
+	ask_read(1, 1);
+	ask(WIRE_SEND_ONLY, 2, ASKS);
+	ask(WIRE_SEND_ONLY, 3, ASKS);
+	ack_unlimited(2, 2);
+	assert_int_equal(stream.counts.implied_naks, 1);
+	ask_read(1, 1);
+	assert_int_equal(stream.reads, 1);
+	/* This ACK may have been sent before the READ was received again. */
+	ack_unlimited(3, 3);
+	assert_int_equal(stream.counts.implied_naks, 1);
+	assert_int_equal(stream.reads, 1);
+	/* This one is of a later packet. */
+	ask(WIRE_SEND_ONLY, 4, ASKS);
+	ack_unlimited(4, 4);
+	assert_int_equal(stream.counts.implied_naks, 2);
+	assert_int_equal(stream.reads, 0);
+	ask_read(1, 1);
+	reply(WIRE_READ_RESPONSE_ONLY, 1, syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED), 1);
+	assert_int_equal(stream.reads, 0);
+	assert_int_equal(stream.counts.orphan_responses, 0);
+	nothing_broken();
+	end();
+}
+
 /* Packets that the capture has lost: nothing is concluded from their possible contents. */
 static void test_gap(void **state)
 {
@@ -534,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_sequence_nak),
 		cmocka_unit_test(test_late_ack),
 		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_read_lost_twice),
 		cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_events),

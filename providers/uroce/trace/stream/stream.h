@@ -27,8 +27,10 @@
 struct stream_message {
 	uint64_t first, end;	/* positions of its packets (READ: responses), half-open */
 	uint64_t next_response; /* READ: position after its newest response */
-	uint32_t uncredited;	/* number of uncredited messages up to this one */
-	uint8_t family;		/* enum wire_family */
+	/* Outstanding again after an implied NAK: position of the next new packet at that time */
+	uint64_t reopened_at;
+	uint32_t uncredited; /* number of uncredited messages up to this one */
+	uint8_t family;	     /* enum wire_family */
 	bool needs_receive;
 	bool starts_before_capture; /* its first packet was not captured */
 	bool is_open;		    /* READ or Atomic without a complete response */
@@ -118,7 +120,7 @@ struct stream {
 	struct range_set missing_requests, missing_responses;
 	/* ring of STREAM_SENT_SLOTS, by position; NULL before a request */
 	struct stream_sent *sent;
-	size_t oldest_read; /* index of a message; READs before it were complete once */
+	size_t oldest_read; /* index of a message; no READ before it is outstanding */
 	uint32_t reads;
 
 	/* sequence numbers: the SSN of message n (from 0) is ssn_base + n + 1 */

@@ -44,9 +44,15 @@ static uint64_t read_response_count(const struct stream *stream, uint32_t length
 static void add_outstanding_read(struct stream *stream, struct stream_message *message,
 				 const struct trace_packet *packet)
 {
+	size_t index = (size_t)(message - stream->messages.items);
+
 	if (message->is_open)
 		return;
 	message->is_open = true;
+	if (index < stream->oldest_read) {
+		stream->oldest_read = index;
+		message->reopened_at = stream->next;
+	}
 	stream->reads++;
 	if (stream->reads > stream->counts.most_reads)
 		stream->counts.most_reads = stream->reads;

@@ -5,23 +5,6 @@
 #include "stream_priv.h"
 #include "wire/packet.h"
 
-/* Returns the oldest READ or Atomic without a complete response, or NULL. */
-static struct stream_message *find_oldest_read(struct stream *stream)
-{
-	while (stream->oldest_read < stream->messages.count) {
-		struct stream_message *message = &stream->messages.items[stream->oldest_read];
-
-		if (message->is_open)
-			return message;
-		/*
-		 * If a READ before oldest_read is retransmitted, it is open again, and is found by
-		 * the PSNs of its responses instead.
-		 */
-		stream->oldest_read++;
-	}
-	return NULL;
-}
-
 static void remove_outstanding_read(struct stream *stream, struct stream_message *message)
 {
 	if (message->is_open)
@@ -29,18 +12,34 @@ static void remove_outstanding_read(struct stream *stream, struct stream_message
 	message->is_open = false;
 }
 
+/*
+ * An ACK beyond a READ without response is an implied NAK (rule S8).  For a READ that was
+ * retransmitted after an earlier one, only an ACK of a packet that was sent later is: others may
+ * have been in flight.
+ */
+static void find_implied_naks(struct stream *stream, uint64_t position)
+{
+	for (size_t i = stream->oldest_read; i < stream->messages.count; i++) {
+		struct stream_message *message = &stream->messages.items[i];
+
+		if (message->is_open && message->end <= position &&
+		    message->reopened_at < position) {
+			stream->counts.implied_naks++;
+			remove_outstanding_read(stream, message);
+		}
+		if (i == stream->oldest_read && !message->is_open)
+			stream->oldest_read++;
+		if (message->end > position)
+			break;
+	}
+}
+
 /* Marks all positions before this one as acknowledged. */
 static void advance_unacked(struct stream *stream, uint64_t position)
 {
-	struct stream_message *read;
-
 	if (position <= stream->unacked)
 		return;
-	/* An ACK beyond a READ without response is an implied NAK (rule S8). */
-	while ((read = find_oldest_read(stream)) && read->end <= position) {
-		stream->counts.implied_naks++;
-		remove_outstanding_read(stream, read);
-	}
+	find_implied_naks(stream, position);
 	stream->unacked = position;
 }
 
