@@ -6,10 +6,12 @@
 #include "link_fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mock_clock.h"
@@ -339,6 +341,40 @@ static void test_two_slots_of_one_process(void **state)
 	link_peer_close(peers[1]);
 }
 
+static unsigned int fstats;
+
+/* Instead of that of the C library. */
+int fstat(int fd, struct stat *status)
+{
+	fstats++;
+	return fstatat(fd, "", status, AT_EMPTY_PATH);
+}
+
+/* A request for a channel takes as many system calls however many channels there are. */
+static void test_cost_of_a_request(void **state)
+{
+	enum { COUNT = 5 };
+	struct link_fixture *fixture = *state;
+	struct link_child children[COUNT];
+	struct link_peer *peers[COUNT];
+	unsigned int calls[COUNT];
+
+	for (unsigned int i = 0; i < COUNT; i++) {
+		child_start_good(&children[i], 0, loopback4, fixture->link);
+		child_share(&children[i], fixture->link, true);
+		fstats = 0;
+		peers[i] = shm_open_own(fixture, children[i].slot << LINK_SLOT_SHIFT | 99);
+		calls[i] = fstats;
+		assert_int_equal(link_peer_transport(peers[i]), LINK_SHARED_MEMORY);
+	}
+	assert_int_not_equal(calls[0], 0);
+	assert_int_equal(calls[COUNT - 1], calls[0]);
+	for (unsigned int i = 0; i < COUNT; i++) {
+		link_peer_close(peers[i]);
+		child_stop(&children[i]);
+	}
+}
+
 /* Queue pairs of one process use sockets, in whichever of its slots they are. */
 static void test_own_slots(void **state)
 {
@@ -389,6 +425,7 @@ int main(void)
 		WITH_TWO(test_full_ring),
 		WITH_TWO(test_many_peers),
 		WITH_TWO(test_two_slots_of_one_process),
+		WITH_ONE(test_cost_of_a_request),
 		WITH_ONE(test_own_slots),
 		WITH_TWO(test_address_opens_later),
 		cmocka_unit_test_setup(test_peer_of_no_slot, enter_new_netns),

@@ -67,7 +67,7 @@ static void free_channel(struct link_channel *channel)
  * Returns a new channel through the region fd, which the channel then owns, or NULL.  There is no
  * reference to it yet.
  */
-static struct link_channel *new_channel(struct link *link, int fd)
+static struct link_channel *new_channel(struct link *link, int fd, const struct stat *status)
 {
 	struct link_channel *channel = calloc(1, sizeof(*channel));
 
@@ -75,6 +75,8 @@ static struct link_channel *new_channel(struct link *link, int fd)
 		return NULL;
 	channel->fd = -1;
 	channel->conn_fd = -1;
+	channel->device = status->st_dev;
+	channel->inode = status->st_ino;
 	channel->link = link;
 	pthread_mutex_init(&channel->lock, NULL);
 	channel->region = memfd_map(fd, UROCE_ABI_REGION_HEAD_BYTES, 0);
@@ -140,17 +142,13 @@ static int receive_region(const struct link_addr *addr, int conn_fd)
  * Returns the channel of addr through the region, or NULL.  All slots of the region's owner share
  * it, because a ring has one writer.  Caller holds open_lock.
  */
-static struct link_channel *find_channel(struct link_addr *addr, int region)
+static struct link_channel *find_channel(struct link_addr *addr, const struct stat *region)
 {
-	struct stat wanted, stat;
-
-	if (fstat(region, &wanted))
-		return NULL;
 	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
 		struct link_channel *channel = addr->channel[slot];
 
-		if (channel && !fstat(channel->fd, &stat) && stat.st_dev == wanted.st_dev &&
-		    stat.st_ino == wanted.st_ino && reader_is_alive(channel))
+		if (channel && channel->inode == region->st_ino &&
+		    channel->device == region->st_dev && reader_is_alive(channel))
 			return channel;
 	}
 	return NULL;
@@ -170,14 +168,16 @@ static struct link_channel *request_channel(struct link_addr *addr, unsigned int
 	};
 	int conn_fd = link_broker_connect(link, slot, UROCE_BROKER_SHARED_MEMORY), region = -1;
 	struct link_channel *shared = NULL, *channel = NULL;
+	struct stat status;
 
 	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
 	if (conn_fd >= 0 && !link_send_with_fds(conn_fd, &request, sizeof(request), NULL, 0))
 		region = receive_region(addr, conn_fd);
-	if (region >= 0)
-		shared = find_channel(addr, region);
-	if (region >= 0 && !shared)
-		channel = new_channel(link, region);
+	if (region >= 0 && !fstat(region, &status)) {
+		shared = find_channel(addr, &status);
+		if (!shared)
+			channel = new_channel(link, region, &status);
+	}
 	if (channel) {
 		channel->conn_fd = conn_fd;
 		return channel;

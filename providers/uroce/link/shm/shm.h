@@ -9,6 +9,8 @@
 #ifndef UROCE_LINK_SHM_SHM_H
 #define UROCE_LINK_SHM_SHM_H
 
+#include <sys/types.h>
+
 #include "link/link_priv.h"
 #include "ring.h"
 
@@ -46,6 +48,9 @@ struct link_channel {
 	int fd;
 	int conn_fd; /* connection to the reader, for doorbells; -1: not needed any more */
 	bool broken; /* under lock; the ring is broken: frames are lost */
+	/* Device and inode of fd, which identify the region. */
+	dev_t device;
+	ino_t inode;
 	struct link *link;
 	struct uroce_abi_region *region;
 	void *ring_memory;
