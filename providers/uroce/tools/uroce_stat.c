@@ -103,7 +103,9 @@ struct view {
 	const struct options *options;
 	struct link_guest broker;
 	unsigned int shown; /* number of processes */
-	bool failed;	    /* a process could not be shown, or the broker did not reply */
+	/* Number of processes that could not be shown; 1 if the broker did not reply */
+	unsigned int failed;
+	bool has_failed; /* failed was not 0, perhaps in an earlier round */
 };
 
 /* Prints why the process of a slot is not shown.  snapshot may be NULL. */
@@ -131,10 +133,12 @@ static bool show_process(void *arg, uint32_t slot)
 
 	if (result == -ENOENT)
 		return false;
-	if (result < 0) {
+	if (snapshot && options->pid != 0 && options->pid != snapshot_pid(snapshot)) {
+		/* Another process */
+	} else if (result < 0) {
 		print_failure(slot, result, snapshot);
-		view->failed = true;
-	} else if (options->pid == 0 || options->pid == snapshot_pid(snapshot)) {
+		view->failed++;
+	} else {
 		if (options->json) {
 			if (view->shown > 0)
 				putchar(',');
@@ -164,7 +168,7 @@ static void show_processes(struct view *view)
 {
 	int result = link_guest_open(&view->broker);
 
-	view->shown = 0;
+	view->shown = view->failed = 0;
 	if (view->options->json)
 		putchar('[');
 	if (!result) {
@@ -173,8 +177,9 @@ static void show_processes(struct view *view)
 	} else if (result != -ENOENT) {
 		fprintf(stderr, "uroce-stat: uroce-broker does not answer: %s\n",
 			strerror(-result));
-		view->failed = true;
+		view->failed++;
 	}
+	view->has_failed |= view->failed > 0;
 	if (view->options->json)
 		puts("]");
 	report_other_version(view);
@@ -196,7 +201,7 @@ int main(int argc, char **argv)
 			fputs("\033[H\033[2J", stdout);
 		show_processes(&view);
 		found = found || view.shown > 0;
-		if (view.shown == 0 && !options.json)
+		if (view.shown == 0 && view.failed == 0 && !options.json)
 			puts(options.pid ? "uroce-stat: no uroce process of yours has this number"
 					 : "uroce-stat: you have no uroce process running");
 		if (fflush(stdout) != 0)
@@ -205,5 +210,5 @@ int main(int argc, char **argv)
 			break;
 		usleep((useconds_t)(options.seconds * 1e6));
 	}
-	return view.failed || (options.pid && !found) ? 1 : 0;
+	return view.has_failed || (options.pid && !found) ? 1 : 0;
 }

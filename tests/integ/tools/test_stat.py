@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """uroce-stat: what it shows, of which processes, in which form."""
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
+import struct
+import sys
+import threading
 import time
 
 import pytest
@@ -11,9 +16,13 @@ import pytest
 import harness
 import verbs_peer
 
+sys.path.insert(0, os.path.join(harness.HERE, "broker"))
+import broker_client as bc  # noqa: E402
+
 PROCESS_FIELDS = {"format", "pid", "slot", "command", "version", "devices", "counters", "qps",
                   "workers"}
 DEVICE_FIELDS = {"name", "netdev", "active", "mtu", "address", "contexts"}
+STAT_REPLY = 6  # enum uroce_abi_message
 QP_FIELDS = {"device", "type", "state", "waiting", "local", "remote", "qpn", "dest_qpn", "src_port",
              "mtu", "next_psn", "unacked_psn", "expected_psn", "ssn", "msn", "lsn",
              "credits_advertised", "credits_now", "credits_reported", "credits_heard", "unlimited",
@@ -103,6 +112,52 @@ def test_nobody_is_there(loopback):
     # Of init, whatever that is here: not one of ours.
     assert json.loads(run(loopback, "--json", 1).output) == []
     assert "no uroce process" in run(loopback, 1).output
+
+
+@contextlib.contextmanager
+def process_of_another_release(place):
+    """A worker of this process that replies once with a format that is not known."""
+    starter = verbs_peer.start(place)
+    worker = bc.Client(place)
+    starter.end()
+    reply = os.memfd_create("stat")
+    os.write(reply, json.dumps({"format": 99, "pid": 4711, "version": "7.8.9"}).encode())
+
+    def answer():
+        kind = None
+        worker.delivery.settimeout(harness.PATIENCE)
+        while kind != bc.CONNECTION:
+            kind, _, _, _, descriptors = bc.receive(worker.delivery)
+        with socket.socket(fileno=descriptors[0]) as tool:
+            tool.settimeout(harness.PATIENCE)
+            _, version, _ = struct.unpack("=IIQ", tool.recv(100))
+            os.lseek(reply, 0, os.SEEK_SET)
+            socket.send_fds(tool, [struct.pack("=IIQ", STAT_REPLY, version + 1, 0)], [reply])
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    yield
+    thread.join()
+    worker.close()
+    os.close(reply)
+
+
+@pytest.mark.parametrize("pid, shown", [((), True), ((4711,), True), ((4712,), False)])
+def test_process_of_another_release(loopback, pid, shown):
+    """It is named with both versions, and is not said to be missing."""
+    if not loopback.holder:
+        pytest.skip("network namespaces are not permitted here")
+    with process_of_another_release(loopback):
+        process = run(loopback, *pid)
+    own = run(loopback, "--version").done().split()[1]
+    assert process.popen.returncode == 1
+    if shown:
+        assert process.output == ""
+        assert process.errors == ("uroce-stat: process 4711 has uroce 7.8.9, whose format this "
+                                  f"uroce-stat ({own}) does not know\n")
+    else:
+        assert "no uroce process of yours has this number" in process.output
+        assert process.errors == ""
 
 
 def await_lines(watcher, enough):
