@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,9 +12,21 @@
 #include "verbs/context/device.h"
 #include "verbs/qp/qp.h"
 
+/* Copy of a queue pair's state, made with locks of the data path held */
+struct qp_copy {
+	char device[IBV_SYSFS_NAME_MAX];
+	struct wire_path path;
+	unsigned int worker;
+	bool shared_memory;
+	struct eng_qp_info info;
+};
+
 struct snapshot {
 	struct json_writer json;
-	unsigned int qps[PROGRESS_WORKERS]; /* number of queue pairs of each worker */
+	struct qp_copy *qps;
+	size_t qp_count, qp_room;
+	bool incomplete; /* no room for a copy */
+	unsigned int worker_qps[PROGRESS_WORKERS];
 };
 
 static void (*write_extension)(struct json_writer *json);
@@ -71,7 +84,7 @@ static void write_workers(struct snapshot *snapshot)
 		json_write_number(json, "slot", slot);
 		json_write_number(json, "first_qpn", slot << LINK_SLOT_SHIFT);
 		json_write_number(json, "last_qpn", slot << LINK_SLOT_SHIFT | LINK_INDEX_MASK);
-		json_write_number(json, "qps", snapshot->qps[i]);
+		json_write_number(json, "qps", snapshot->worker_qps[i]);
 		progress_worker_counters(worker, counters);
 		write_port_counters(json, counters);
 		json_write_end(json, '}');
@@ -126,28 +139,91 @@ static void write_qp_numbers(struct json_writer *json, const struct eng_qp_info 
 		json_write_null(json, "credits_reported");
 }
 
-static void write_qp(struct progress_qp *progress_qp, void *arg)
+static void count_qp(struct progress_qp *progress_qp, void *count)
+{
+	(void)progress_qp;
+	++*(size_t *)count;
+}
+
+/*
+ * Makes room for copies, also of queue pairs that are created until they are made.  Touches its
+ * pages, which takes longer than copying.  Returns false if there is no memory.
+ */
+static bool reserve_qp_copies(struct snapshot *snapshot)
+{
+	enum { MORE = 64 };
+	size_t count = 0;
+
+	progress_for_each_qp(count_qp, &count);
+	count += count / 8 + MORE;
+	free(snapshot->qps);
+	snapshot->qps = malloc(count * sizeof(*snapshot->qps));
+	if (!snapshot->qps)
+		return false;
+	memset(snapshot->qps, 0xff, count * sizeof(*snapshot->qps));
+	snapshot->qp_room = count;
+	return true;
+}
+
+/* Callback of progress_for_each_qp(): only copies, because the worker waits. */
+static void copy_qp(struct progress_qp *progress_qp, void *arg)
 {
 	const struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
-	const struct wire_path *path = &eng_qp_attr(progress_qp->engine)->path.wire;
 	struct snapshot *snapshot = arg;
-	struct json_writer *json = &snapshot->json;
-	struct eng_qp_info info;
+	struct qp_copy *copy;
 
-	eng_qp_query(progress_qp->engine, &info);
-	snapshot->qps[progress_worker_number(progress_qp->worker)]++;
+	if (snapshot->qp_count == snapshot->qp_room) {
+		snapshot->incomplete = true;
+		return;
+	}
+	copy = &snapshot->qps[snapshot->qp_count++];
+	memcpy(copy->device, qp->context->device->base.device.name, sizeof(copy->device));
+	copy->path = eng_qp_attr(progress_qp->engine)->path.wire;
+	copy->worker = progress_worker_number(progress_qp->worker);
+	copy->shared_memory = progress_qp->transport == LINK_SHARED_MEMORY;
+	eng_qp_query(progress_qp->engine, &copy->info);
+	snapshot->worker_qps[copy->worker]++;
+}
+
+/* Repeats the copying if more queue pairs were created than there is room for. */
+static void copy_all_qps(struct snapshot *snapshot)
+{
+	enum { TRIES = 4 };
+
+	snapshot->incomplete = true;
+	for (int i = 0; i < TRIES && snapshot->incomplete && reserve_qp_copies(snapshot); i++) {
+		snapshot->incomplete = false;
+		snapshot->qp_count = 0;
+		memset(snapshot->worker_qps, 0, sizeof(snapshot->worker_qps));
+		progress_for_each_qp(copy_qp, snapshot);
+	}
+}
+
+static void write_qp(struct json_writer *json, const struct qp_copy *qp)
+{
+	const struct eng_qp_info *info = &qp->info;
+
 	json_write_begin(json, NULL, '{');
-	json_write_string(json, "device", qp->context->device->base.device.name);
-	json_write_string(json, "type", eng_qp_type_name(info.type));
-	json_write_string(json, "state", eng_qp_state_name(info.state));
-	json_write_string(json, "waiting", eng_tx_name(info.waiting));
-	json_write_address(json, "local", path->src);
-	json_write_address(json, "remote", path->dst);
-	json_write_number(json, "src_port", path->src_port);
-	json_write_bool(json, "shared_memory", progress_qp->transport == LINK_SHARED_MEMORY);
-	write_qp_numbers(json, &info);
-	write_qp_counters(json, "counters", info.counters);
+	json_write_string(json, "device", qp->device);
+	json_write_string(json, "type", eng_qp_type_name(info->type));
+	json_write_string(json, "state", eng_qp_state_name(info->state));
+	json_write_string(json, "waiting", eng_tx_name(info->waiting));
+	json_write_address(json, "local", qp->path.src);
+	json_write_address(json, "remote", qp->path.dst);
+	json_write_number(json, "src_port", qp->path.src_port);
+	json_write_bool(json, "shared_memory", qp->shared_memory);
+	write_qp_numbers(json, info);
+	write_qp_counters(json, "counters", info->counters);
 	json_write_end(json, '}');
+}
+
+static void write_qps(struct snapshot *snapshot)
+{
+	copy_all_qps(snapshot);
+	json_write_begin(&snapshot->json, "qps", '[');
+	for (size_t i = 0; i < snapshot->qp_count; i++)
+		write_qp(&snapshot->json, &snapshot->qps[i]);
+	json_write_end(&snapshot->json, ']');
 }
 
 static void write_all(struct snapshot *snapshot, struct progress *progress)
@@ -159,9 +235,7 @@ static void write_all(struct snapshot *snapshot, struct progress *progress)
 	json_write_begin(json, "devices", '[');
 	uroce_devices_visit_open(write_device, json);
 	json_write_end(json, ']');
-	json_write_begin(json, "qps", '[');
-	progress_for_each_qp(write_qp, snapshot);
-	json_write_end(json, ']');
+	write_qps(snapshot);
 	write_workers(snapshot);
 	if (write_extension)
 		write_extension(json);
@@ -175,7 +249,8 @@ int uroce_stats_snapshot(struct progress *progress)
 	int file = -ENOMEM;
 
 	write_all(&snapshot, progress);
-	if (!json->failed)
+	free(snapshot.qps);
+	if (!json->failed && !snapshot.incomplete)
 		file = memfd_create("uroce-stat", MFD_CLOEXEC);
 	/* At an offset, so that the reader's file position is that of the first byte. */
 	if (file >= 0 && pwrite(file, json->text, json->used, 0) != (ssize_t)json->used) {
