@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 5 };
+enum { ATTEMPTS = 5, FD_MIN = 16 };
 
 const uint8_t loopback4[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
 const uint8_t other4[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 };
@@ -113,8 +113,24 @@ static bool datagram_is_whole(const uint8_t *bytes, size_t length)
 	return true;
 }
 
+/* Keeps the broker executable for a user who cannot enter the directory of the build. */
+static void open_broker(void)
+{
+	const char *path = getenv("UROCE_TEST_BROKER");
+	int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+	char name[32];
+
+	if (fd < 0)
+		return;
+	/* The start of a broker replaces the first numbers. */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	setenv("UROCE_TEST_BROKER", name, 1);
+}
+
 void become_user(uid_t uid)
 {
+	open_broker();
 	if (setgid((gid_t)uid) || setuid(uid)) {
 		fprintf(stderr, "setuid(%u): %s\n", uid, strerror(errno));
 		_exit(1);
