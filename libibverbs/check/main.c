@@ -19,8 +19,10 @@
 #include "link/netlink/netdev.h"
 #include "link/shm/shm.h"
 #include "util/gid.h"
+#include "verbs/abi/dropin_ops.h"
+#include "verbs/settings_number.h"
 
-#define PREFIX "uroce_"
+#define PREFIX UROCE_DEVICE_PREFIX
 
 enum {
 	ADDRESSES_SHOWN = 4, /* maximum number of addresses printed for a device */
@@ -275,7 +277,7 @@ static void show_remedies(const struct check *check, uint32_t receive, uint32_t 
 int main(int argc, char **argv)
 {
 	const char *buffer = getenv("UROCE_RECEIVE_BUFFER"), *log = getenv("UROCE_LOG");
-	struct check check = { .wanted_receive = LINK_SOCKET_BUFFER };
+	struct check check = { .wanted_receive = RECEIVE_BUFFER_DEFAULT };
 	uint32_t receive, send;
 
 	if (argc != 2) {
@@ -287,8 +289,9 @@ int main(int argc, char **argv)
 		unsetenv("UROCE_LOG");
 	/* The file may have the packets of a program. */
 	unsetenv("UROCE_CAPTURE");
+	/* An invalid value is reported when a device is opened. */
 	if (buffer)
-		check.wanted_receive = (uint32_t)strtoul(buffer, NULL, 10);
+		settings_parse_receive_buffer(buffer, &check.wanted_receive);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	show_versions(argv[1]);
 	show_broker(&check);

@@ -2,7 +2,6 @@
 #include "settings.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -10,12 +9,10 @@
 #include <string.h>
 
 #include "log.h"
+#include "settings_number.h"
 #include "util/gid.h"
 
 enum {
-	RECEIVE_BUFFER_MIN = 4096,
-	RECEIVE_BUFFER_MAX = 256 << 20,
-	RECEIVE_BUFFER_DEFAULT = 4 << 20,
 	ECN_MARKED = 3,
 };
 
@@ -23,22 +20,6 @@ static bool parse_switch(const char *text, bool *on)
 {
 	*on = strcmp(text, "on") == 0;
 	return *on || strcmp(text, "off") == 0;
-}
-
-/* Base 0: 0x is hexadecimal. */
-static bool parse_number(const char *text, int base, uint32_t min, uint32_t max, uint32_t *number)
-{
-	char *end;
-	unsigned long value;
-
-	if (!isdigit((unsigned char)text[0]))
-		return false;
-	errno = 0;
-	value = strtoul(text, &end, base);
-	if (errno || *end || value < min || value > max)
-		return false;
-	*number = (uint32_t)value;
-	return true;
 }
 
 /* Accepts addresses of 127.0.0.0/8 to which a socket can be bound. */
@@ -71,7 +52,7 @@ static int read_traffic_class(struct uroce_settings *settings, char error[PROGRE
 	const char *text = getenv("UROCE_TOS");
 	uint32_t value = 0;
 
-	if (text && !parse_number(text, 0, 0, UINT8_MAX, &value)) {
+	if (text && !settings_parse_number(text, 0, 0, UINT8_MAX, &value)) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
 			 "UROCE_TOS=%.60s: must be a traffic class from 0 to 255, such as 106 or "
 			 "0x6a",
@@ -95,7 +76,7 @@ static int read_workers(struct uroce_settings *settings, char error[PROGRESS_ERR
 
 	settings->worker_for_each_cq = text && strcmp(text, "cq") == 0;
 	if (!text || settings->worker_for_each_cq ||
-	    parse_number(text, 10, 1, PROGRESS_WORKERS, &settings->workers))
+	    settings_parse_number(text, 10, 1, PROGRESS_WORKERS, &settings->workers))
 		return 0;
 	snprintf(error, PROGRESS_ERROR_TEXT,
 		 "UROCE_WORKERS=%.60s: must be a number from 1 to %d, or cq", text,
@@ -138,8 +119,7 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 			 credits);
 		return -EINVAL;
 	}
-	if (buffer && !parse_number(buffer, 10, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX,
-				    &read.receive_buffer)) {
+	if (buffer && !settings_parse_receive_buffer(buffer, &read.receive_buffer)) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
 			 "UROCE_RECEIVE_BUFFER=%.60s: must be a number of bytes from %d to %d",
 			 buffer, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX);

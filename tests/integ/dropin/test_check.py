@@ -85,6 +85,14 @@ def test_small_socket_buffers(loopback):
     assert re.match(rf"sudo sysctl -w net\.core\.rmem_max={wanted}( |$)", lines["faster"][0]), lines
 
 
+def test_wrong_receive_buffer(loopback):
+    """The default is compared with the limit, not the digits at the beginning."""
+    env = {"UROCE_RECEIVE_BUFFER": "8M"}
+    lines = check(loopback, code=1, env=env)
+    assert "UROCE_RECEIVE_BUFFER=8M" in lines["stderr"]
+    assert lines["receive buffer"] == check(loopback)["receive buffer"]
+
+
 def test_small_mtu(veth):
     veth.output_of("ip", "link", "set", "ura", "mtu", "1500")
     try:

@@ -86,6 +86,9 @@ struct uroce_dropin_ops {
 	const struct uroce_cm_dev_ops *(*cm_dev_ops)(void);
 };
 
+/* A device is named this and the name of its interface. */
+#define UROCE_DEVICE_PREFIX "uroce_"
+
 /* Registers the connection manager, a layer above this one, when the plug-in is loaded. */
 void uroce_register_cm_dev(const struct uroce_cm_dev_ops *cm_dev_ops);
 

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "verbs/abi/dropin_ops.h"
 #include "verbs/fork.h"
-
-#define DEVICE_PREFIX "uroce_"
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct uroce_device *devices; /* in the order of creation */
@@ -48,7 +47,7 @@ static uint64_t unique_guid(const struct netdev *netdev)
 /* The program may read the names at the same time; the final NUL of each is never overwritten. */
 static void set_names(struct ibv_device *public, const char *netdev_name)
 {
-	snprintf(public->name, sizeof(public->name), DEVICE_PREFIX "%s", netdev_name);
+	snprintf(public->name, sizeof(public->name), UROCE_DEVICE_PREFIX "%s", netdev_name);
 	/* Programs look for these paths, as for those of kernel devices; they need not exist. */
 	snprintf(public->dev_name, sizeof(public->dev_name), "%s", public->name);
 	snprintf(public->dev_path, sizeof(public->dev_path), "/sys/class/infiniband_verbs/%s",
