@@ -14,6 +14,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "capture/config.h"
 #include "host.h"
 #include "link/broker/guest.h"
 #include "link/netlink/netdev.h"
@@ -35,6 +36,7 @@ struct check {
 	const struct link_addr *an_addr;   /* an open address, or NULL */
 	char a_device[IBV_SYSFS_NAME_MAX]; /* name of a listed device, or empty */
 	bool failed;			   /* a FAILED line has been printed */
+	bool wrong_capture;		   /* no device can be opened with this UROCE_CAPTURE */
 	char slow_mtu[TEXT_BYTES];	   /* names of interfaces with a small MTU, or empty */
 };
 
@@ -274,6 +276,20 @@ static void show_remedies(const struct check *check, uint32_t receive, uint32_t 
 		line("faster", "nothing to change");
 }
 
+/* Checks UROCE_CAPTURE without opening the file, which may have the packets of a program. */
+static void check_capture(struct check *check)
+{
+	const char *text = getenv("UROCE_CAPTURE");
+	struct capture_config config;
+	char error[CAPTURE_ERROR_TEXT];
+
+	if (text && capture_config_parse(&config, text, error)) {
+		fail(check, "UROCE_CAPTURE: %s", error);
+		check->wrong_capture = true;
+	}
+	unsetenv("UROCE_CAPTURE");
+}
+
 int main(int argc, char **argv)
 {
 	const char *buffer = getenv("UROCE_RECEIVE_BUFFER"), *log = getenv("UROCE_LOG");
@@ -287,13 +303,12 @@ int main(int argc, char **argv)
 	/* The reason why a device cannot be opened is wanted here. */
 	if (log && !strcmp(log, "off"))
 		unsetenv("UROCE_LOG");
-	/* The file may have the packets of a program. */
-	unsetenv("UROCE_CAPTURE");
 	/* An invalid value is reported when a device is opened. */
 	if (buffer)
 		settings_parse_receive_buffer(buffer, &check.wanted_receive);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	show_versions(argv[1]);
+	check_capture(&check);
 	show_broker(&check);
 	if (check.link)
 		show_devices(&check);
@@ -307,7 +322,7 @@ int main(int argc, char **argv)
 	show_remedies(&check, receive, send);
 	if (check.failed)
 		line("result", "programs cannot use %s: see the lines FAILED",
-		     check.an_addr ? "all addresses" : "uroce");
+		     check.an_addr && !check.wrong_capture ? "all addresses" : "uroce");
 	else
 		line("result", "works: uroce-run ibv_devinfo");
 	return check.failed;

@@ -155,6 +155,15 @@ def test_wrong_setting(loopback):
     assert "UROCE_CREDITS=maybe: must be on or off" in lines["stderr"]
 
 
+def test_wrong_capture(loopback):
+    """No program can open a device with it."""
+    for value in "/tmp/%p.pcapng,snaplen=1", "/tmp/%p.pcapng,ring=1x64k", "":
+        lines = check(loopback, code=1, env={"UROCE_CAPTURE": value})
+        assert lines["FAILED"][0].startswith("UROCE_CAPTURE: "), lines
+        assert value.split(",")[-1] in lines["FAILED"][0], lines
+        assert "cannot use uroce" in lines["result"][0], lines
+
+
 def test_capture_is_kept(loopback):
     path = loopback.scratch.file("pcapng")
     with open(path, "w", encoding="ascii") as file:
