@@ -33,6 +33,9 @@ uroce_test_command(test_checks LABEL style TIMEOUT 240 COST 50
 uroce_test_command(test_dist LABEL style
 		   COMMAND ${UROCE_PYTHON} -B -m pytest -q -p no:cacheprovider
 			   "${buildlib}/test_dist.py")
+uroce_test_command(test_ci_files LABEL style
+		   COMMAND ${UROCE_PYTHON} -B -m pytest -q -p no:cacheprovider
+			   "${buildlib}/test_ci_files.py")
 
 # What the README promises a newcomer.
 uroce_test_command(demo LABEL integ TIMEOUT 300 COMMAND bash "${buildlib}/demo")
