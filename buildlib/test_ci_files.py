@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The form of action.yml and buildlib/ci/gitlab.yml, and the shell code in them.
+"""The form of action.yml, buildlib/ci/gitlab.yml and the Containerfile, and the shell code in them.
 
-tests/integ/dropin/test_ci.py executes them.
+tests/integ/dropin/test_ci.py executes the first two; an image is built only by hand.
 """
+import glob
 import os
 import re
+import shlex
 import subprocess
 
+import pytest
 import yaml
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -22,6 +25,7 @@ JOB_KEYS = {"after_script", "allow_failure", "artifacts", "before_script", "cach
 ARTIFACTS_KEYS = {"access", "exclude", "expire_in", "expose_as", "name", "paths", "public",
                   "reports", "untracked", "when"}
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
+INSTRUCTIONS = {"FROM", "COPY", "RUN", "ENV", "ENTRYPOINT"}
 
 
 def read(name):
@@ -104,6 +108,75 @@ def test_the_job_has_the_form_that_gitlab_demands():
     # GitLab takes only what is below the project's folder.
     assert all(not path.startswith(("/", "..")) for path in job["artifacts"]["paths"])
     shellcheck("set -e\n" + "\n".join(job["before_script"]), "sh")
+
+
+def instructions():
+    """(name, rest) of each instruction of the Containerfile, and its stage from 0 on."""
+    text = re.sub(r"^#.*\n", "", read("Containerfile"), flags=re.MULTILINE)
+    stage = -1
+    for line in filter(None, text.replace("\\\n", "").split("\n")):
+        name, rest = line.split(None, 1)
+        assert name in INSTRUCTIONS, line
+        stage += name == "FROM"
+        yield name, rest, stage
+
+
+def split_run(rest):
+    """The options of --mount as dictionaries, and the command."""
+    mounts = []
+    while rest.startswith("--mount="):
+        option, rest = rest.split(None, 1)
+        mounts.append(dict(part.split("=", 1) for part in
+                           option[len("--mount="):].split(",")))
+    return mounts, rest
+
+
+def test_the_containerfile_has_two_stages_of_one_release():
+    stages = [rest for name, rest, _ in instructions() if name == "FROM"]
+    image = "docker.io/library/debian:bookworm-slim"
+    assert stages == [f"{image} AS build", image]
+
+
+def test_the_containerfile_runs_what_the_tree_has():
+    places = {}  # in the image, of what is copied or mounted: its place in the tree, or None
+    for name, rest, _ in instructions():
+        if name == "COPY":
+            source, target = rest.split()
+            assert os.path.exists(os.path.join(ROOT, source)), rest
+            places[target] = source
+        elif name == "RUN":
+            mounts, command = split_run(rest)
+            for mount in mounts:
+                assert (mount["type"], mount["from"]) == ("bind", "build")
+                places[mount["target"]] = mount["source"]
+            shellcheck(command, "sh")
+            programs = re.findall(r"(?<!\S)(/\w[\w/]*) (?:package|install)\b", command)
+            assert len(programs) == 1, command
+            path = programs[0]
+            while not path.startswith("./"):
+                target = max((t for t in places if path.startswith(t + "/")), key=len)
+                path = os.path.join(places[target], os.path.relpath(path, target))
+            assert os.path.normpath(path) == SETUP and os.access(os.path.join(ROOT, path), os.X_OK)
+            assert set(re.findall(r"UROCE_CI_\w+", command)) <= variables_of_setup()
+
+
+def test_the_packages_of_the_image_are_debians():
+    names = [word for name, rest, stage in instructions() if name == "RUN" and stage == 1
+             for found in re.findall(r"apt-get install ([^&]*)", rest)
+             for word in shlex.split(found) if not word.startswith("-")]
+    assert set(names) == {"ibverbs-utils", "perftest"}
+    if not glob.glob("/var/lib/apt/lists/*_Packages*"):
+        pytest.skip("no package lists here")
+    for name in names:
+        done = subprocess.run(["apt-cache", "show", "--no-all-versions", name],
+                              stdout=subprocess.PIPE, text=True, check=False)
+        assert re.search(rf"^Package: {name}$", done.stdout, re.MULTILINE), name
+
+
+def test_builds_and_the_history_are_not_copied():
+    left_out = [line for line in read(".dockerignore").splitlines() if line[:1] != "#"]
+    assert {".git", "build", "build-*"} <= set(left_out)
+    assert not any(line.startswith("buildlib") or line == "*" for line in left_out)
 
 
 def blocks_of_recipe():
