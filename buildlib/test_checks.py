@@ -174,6 +174,15 @@ def test_names_of_cmocka(tree):
     assert code == 1 and "tests/unit/a.c:2: stop() is a macro" in output
 
 
+def test_programs_of_the_package_run_with_both_cmocka(tree):
+    text = LICENCE + "\tassert_uint_in_range(a, 1, 2);\n"
+    tree.write("tests/unit/a.c", text)
+    assert tree.check("check-style")[0] == 0
+    tree.write("tests/integ/process/a.c", text)
+    code, output = tree.check("check-style")
+    assert code == 1 and "tests/integ/process/a.c:2: not in both cmocka" in output
+
+
 def test_scripts_need_a_licence_line(tree):
     tree.write("tools/run", "#!/bin/sh\ntrue\n")
     code, output = tree.check("check-style")

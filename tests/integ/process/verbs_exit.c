@@ -155,7 +155,7 @@ static void give_and_stop(void **state)
 			flushed += wait_wc(&pair.a).status != IBV_WC_SUCCESS;
 		pair_close(&pair);
 	}
-	assert_uint_in_range(flushed, 0, REPORTS / 4);
+	assert_true(flushed <= REPORTS / 4);
 }
 
 /* ---- in the test's own, which has no device ---- */
