@@ -23,6 +23,7 @@ PARAMETERS = {
     },
     "given by libibverbs": {
         "libibverbs/gids.c": "_ibv_query_gid_ex",
+        "providers/uroce/verbs/mr/dmabuf.c": "uroce_reg_dmabuf_mr",
         "providers/uroce/verbs/mr/mr.c": "uroce_rereg_mr",
         "providers/uroce/verbs/qp/wr_api.c": "begin_atomic wr_flush",
     },

@@ -294,9 +294,6 @@ static void what_there_is_not(void **state)
 	errno = 0;
 	assert_null(ibv_create_counters(the_context(), &counters_attr));
 	assert_int_equal(errno, EOPNOTSUPP);
-	errno = 0;
-	assert_null(ibv_reg_dmabuf_mr(pair.a.pd, 0, 4096, 0, 0, 0));
-	assert_int_equal(errno, EOPNOTSUPP);
 	/* Extensions that makers agree on: none. */
 	assert_int_equal(ibv_query_ece(pair.a.qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ibv_set_ece(pair.a.qp, &ece), EOPNOTSUPP);

@@ -197,14 +197,27 @@ static void a_domain_in_use_stays(void **state)
 static void a_structure_says_the_same(void **state)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE;
-	static const uint64_t unknown[] = { 1 << 2, 1 << 3, 1 << 4, 1 << 5, UINT64_C(1) << 63 };
+	static const uint64_t unknown[] = { 1 << 4, 1 << 5, UINT64_C(1) << 63 };
+	/* A dma-buf has a descriptor, an offset and an address for requests, and no other one. */
+	static const uint64_t incomplete[] = {
+		0,
+		ABI_MR_INIT_IOVA,
+		ABI_MR_INIT_FD,
+		ABI_MR_INIT_FD | ABI_MR_INIT_IOVA,
+		ABI_MR_INIT_FD | ABI_MR_INIT_FD_OFFSET,
+		ABI_MR_INIT_ADDR | ABI_MR_INIT_FD_OFFSET,
+		ABI_MR_INIT_ALL,
+	};
 	struct abi_mr_init_attr attr = { .length = 100, .access = access, .addr = buffer };
 	struct ibv_mr_init_attr *init_attr = (void *)&attr;
 	struct ibv_mr *mr;
 
 	(void)state;
-	assert_null(uroce_reg_mr_ex(pd, init_attr));
-	assert_int_equal(errno, EINVAL);
+	for (size_t i = 0; i < sizeof(incomplete) / sizeof(incomplete[0]); i++) {
+		attr.comp_mask = incomplete[i];
+		assert_null(uroce_reg_mr_ex(pd, init_attr));
+		assert_int_equal(errno, EINVAL);
+	}
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
 		attr.comp_mask = ABI_MR_INIT_ADDR | unknown[i];
 		assert_null(uroce_reg_mr_ex(pd, init_attr));
@@ -224,11 +237,36 @@ static void a_structure_says_the_same(void **state)
 	assert_int_equal(uroce_dereg_mr((struct verbs_mr *)mr), 0);
 }
 
+static void a_structure_with_a_descriptor(void **state)
+{
+	struct abi_mr_init_attr attr = {
+		.length = 100,
+		.comp_mask = ABI_MR_INIT_FD | ABI_MR_INIT_FD_OFFSET | ABI_MR_INIT_IOVA,
+		.iova = 0x5008,
+		.fd = memfd_create("test", 0),
+		.fd_offset = 4096 + 8,
+	};
+	struct ibv_mr *mr;
+	const char *memory;
+
+	(void)state;
+	assert_int_equal(ftruncate(attr.fd, 8192), 0);
+	assert_int_equal(pwrite(attr.fd, "x", 1, 4096 + 8 + 99), 1);
+	mr = uroce_reg_mr_ex(pd, (struct ibv_mr_init_attr *)&attr);
+	close(attr.fd);
+	assert_non_null(mr);
+	memory = map(pd, mr->lkey, 0x5008, 100, 0);
+	assert_non_null(memory);
+	assert_int_equal(memory[99], 'x');
+	assert_int_equal(uroce_dereg_mr((struct verbs_mr *)mr), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(access_flags),
 		cmocka_unit_test(a_structure_says_the_same),
+		cmocka_unit_test(a_structure_with_a_descriptor),
 		cmocka_unit_test(ranges),
 		cmocka_unit_test(memory_that_cannot_be_pinned),
 		cmocka_unit_test(a_key_names_the_memory),

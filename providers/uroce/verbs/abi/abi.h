@@ -72,6 +72,10 @@ struct verbs_device {
 enum abi_mr_init_mask {
 	ABI_MR_INIT_IOVA = 1 << 0,
 	ABI_MR_INIT_ADDR = 1 << 1,
+	ABI_MR_INIT_FD = 1 << 2, /* with FD_OFFSET and IOVA, without ADDR */
+	ABI_MR_INIT_FD_OFFSET = 1 << 3,
+	/* the bits that are supported */
+	ABI_MR_INIT_ALL = (1 << 4) - 1,
 };
 
 struct abi_mr_init_attr {
@@ -80,6 +84,8 @@ struct abi_mr_init_attr {
 	uint64_t comp_mask; /* enum abi_mr_init_mask */
 	uint64_t iova;
 	void *addr;
+	int fd; /* of a dma-buf */
+	uint64_t fd_offset;
 	/* Fields that follow belong to bits of comp_mask that are not supported. */
 };
 

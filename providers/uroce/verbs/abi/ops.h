@@ -55,9 +55,15 @@
 	Z(struct ibv_mr *, reg_mr,                                                                 \
 	  (struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),               \
 	  (pd, addr, length, iova, access), pd->context)                                           \
+	/* dmabuf.c */                                                                             \
+	Z(struct ibv_mr *, reg_dmabuf_mr,                                                          \
+	  (struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access),  \
+	  (pd, offset, length, iova, fd, access), pd->context)                                     \
+	/* mr_ex.c */                                                                              \
 	Z(struct ibv_mr *, reg_mr_ex,                                                              \
 	  (struct ibv_pd *pd, struct ibv_mr_init_attr *attr),                                      \
 	  (pd, attr), pd->context)                                                                 \
+	/* mr.c */                                                                                 \
 	W(rereg_mr,                                                                                \
 	  (struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,           \
 	   int access),                                                                            \

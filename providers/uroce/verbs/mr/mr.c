@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "verbs/abi/ops.h"
 
@@ -142,24 +143,6 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64
 	return mr ? &mr->base.ibv_mr : NULL;
 }
 
-/* Since v59: reg_mr with a structure.  Its dma-buf descriptors and handles are not supported. */
-struct ibv_mr *uroce_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init_attr)
-{
-	const struct abi_mr_init_attr *attr = (const void *)init_attr;
-	uint64_t hca_va;
-
-	if (attr->comp_mask & ~(uint64_t)(ABI_MR_INIT_IOVA | ABI_MR_INIT_ADDR)) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if (!(attr->comp_mask & ABI_MR_INIT_ADDR)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	hca_va = attr->comp_mask & ABI_MR_INIT_IOVA ? attr->iova : (uintptr_t)attr->addr;
-	return uroce_reg_mr(pd, attr->addr, attr->length, hca_va, attr->access);
-}
-
 struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
 {
 	/* Only for local access: ibv_alloc_null_mr(3). */
@@ -207,6 +190,8 @@ static int destroy_mr(struct uroce_mr *mr)
 		return error;
 	if (mr->dm)
 		atomic_fetch_sub(&mr->dm->users, 1);
+	if (mr->mapping.memory)
+		munmap(mr->mapping.memory, mr->mapping.bytes);
 	uroce_pd_put(mr->pd);
 	uroce_object_remove(mr->owner_context, UROCE_OBJECT_MR);
 	return 0;

@@ -18,6 +18,12 @@
 
 struct uroce_dm;
 
+/* Mapping of a dma-buf that a region owns.  All zero: none. */
+struct uroce_mapping {
+	void *memory; /* start of a page */
+	size_t bytes;
+};
+
 struct uroce_mr {
 	struct verbs_mr base;
 	struct uroce_mr *real; /* itself, or the object that is imported: to_uroce_mr() */
@@ -26,6 +32,7 @@ struct uroce_mr {
 	struct uroce_pd *pd;
 	/* device memory of the region; NULL: memory of the application */
 	struct uroce_dm *dm;
+	struct uroce_mapping mapping;
 	/* context in which it was created, with a reference; NULL in tests */
 	struct ibv_context *owner_context;
 	atomic_bool deregistering; /* dereg_mr has been called by one of the holders */
