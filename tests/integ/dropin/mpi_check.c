@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
+ * usage: mpi_check [LARGEST]
+ *
  * An MPI program that looks at every byte it gets: sendrecv, allreduce, alltoall, and one-sided
- * put, get and accumulate.
+ * put, get and accumulate.  LARGEST is the size of messages at which it ends, in bytes.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -109,9 +111,11 @@ int main(int argc, char **argv)
 	static const int sizes[] = { 8, 1000, 40000, 1 << 20 };
 
 	MPI_Init(&argc, &argv);
+	int largest = argc > 1 ? atoi(argv[1]) : 1 << 20;
+
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] <= largest; i++) {
 		send_receive(sizes[i]);
 		all_reduce(sizes[i] / 8);
 		all_to_all(sizes[i]);
