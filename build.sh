@@ -75,11 +75,26 @@ long_forms() {
 	return "$code"
 }
 
+# Applications of packages that CI does not install; exit code 77: they are missing.
+applications() {
+	local code=0 script
+
+	for script in "$root"/tests/applications/*; do
+		[ -x "$script" ] || continue
+		"$root/buildlib/with-network" --own timeout 1800 "$script" || [ $? = 77 ] || {
+			echo "nightly: FAILED $script"
+			code=1
+		}
+	done
+	return "$code"
+}
+
 # Runs all parts, also after one has failed.
 nightly() {
 	local code=0 nested_build=$root/buildlib/cmake/nested-build
 
 	long_forms || code=1
+	applications || code=1
 	"$root/buildlib/dist-packages" || code=1
 	"$nested_build" "$root/build-nightly" nightly -DUROCE_NIGHTLY=ON || code=1
 	"$nested_build" "$root/build-nightly-asan" nightly -DUROCE_NIGHTLY=ON \
