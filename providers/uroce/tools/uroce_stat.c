@@ -103,7 +103,7 @@ struct view {
 	const struct options *options;
 	struct link_guest broker;
 	unsigned int shown; /* number of processes */
-	/* Number of processes that could not be shown; 1 if the broker did not reply */
+	/* Number of processes that could not be shown, and of brokers without reply or access */
 	unsigned int failed;
 	bool has_failed; /* failed was not 0, perhaps in an earlier round */
 };
@@ -160,7 +160,7 @@ static void report_other_version(struct view *view)
 	if ((view->options->pid && view->shown) || !names_find_other_version(geteuid(), other))
 		return;
 	fprintf(stderr, "uroce-stat: %s: the processes of that version are not shown\n", other);
-	view->failed = true;
+	view->failed++;
 }
 
 /* Shows all processes once.  Without a broker there are none. */
@@ -179,10 +179,10 @@ static void show_processes(struct view *view)
 			strerror(-result));
 		view->failed++;
 	}
-	view->has_failed |= view->failed > 0;
 	if (view->options->json)
 		puts("]");
 	report_other_version(view);
+	view->has_failed |= view->failed > 0;
 }
 
 int main(int argc, char **argv)
