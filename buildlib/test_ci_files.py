@@ -74,7 +74,7 @@ def test_the_action_has_the_form_that_github_demands():
     runs = action["runs"]
     assert set(runs) == {"using", "steps"} and runs["using"] == "composite" and runs["steps"]
     for step in runs["steps"]:
-        # What the steps of others do would not be tested.
+        # A step that uses another action would not be tested.
         assert set(step) <= STEP_KEYS and isinstance(step["run"], str) and "uses" not in step
         assert step["shell"] == "bash" and all(isinstance(v, str) for v in step["env"].values())
         # An expression in a script would execute what a user has written.

@@ -101,7 +101,7 @@ wait_until() {
 		"$@" >/dev/null 2>&1 && return
 		sleep 0.1
 	done
-	fail "waited 20 seconds in vain for: $*"
+	fail "not true within 20 seconds: $*"
 }
 
 leave() {

@@ -262,7 +262,7 @@ def test_a_job_of_gitlab_clones_the_tree(job, prefix, tmp_path):
     assert (job.folder / "there" / "buildlib" / "ci" / "setup").exists()
 
 
-# What is installed there is gone when the process ends.
+# Packages that are installed there disappear when the process ends.
 CHANGEABLE_SYSTEM = """
 mount -t tmpfs tmpfs "$1" && cd "$1" && shift
 for name in usr var etc; do

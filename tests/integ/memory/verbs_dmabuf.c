@@ -13,8 +13,8 @@
 
 enum {
 	OFFSET = PAGE + 24,
-	LENGTH = 3 * PAGE, /* of the region */
-	BYTES = 5 * PAGE,  /* of the memfd */
+	LENGTH = 3 * PAGE, /* length of the region */
+	BYTES = 5 * PAGE,  /* size of the memfd */
 };
 
 static const uint64_t iova = UINT64_C(0x7123456000) + 24;

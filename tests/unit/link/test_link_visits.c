@@ -58,7 +58,7 @@ static int make_file(off_t bytes, int seals)
 /* How the liar answers the first request. */
 struct answer {
 	const struct uroce_abi_shm *reply; /* NULL: not at all */
-	size_t bytes;			   /* of the reply; 0: all */
+	size_t bytes;			   /* size of the reply; 0: whole */
 	const int *fds;
 	size_t count;
 	unsigned int requests; /* number of those that came */

@@ -84,7 +84,7 @@ struct abi_mr_init_attr {
 	uint64_t comp_mask; /* enum abi_mr_init_mask */
 	uint64_t iova;
 	void *addr;
-	int fd; /* of a dma-buf */
+	int fd; /* descriptor of a dma-buf */
 	uint64_t fd_offset;
 	/* Fields that follow belong to bits of comp_mask that are not supported. */
 };
