@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """
-Instructions in user space for each message, as callgrind counts them.
+Instructions in user space for each message, counted by callgrind.
 
-Both sides of a perftest program run under callgrind, twice, with a short and a long run; the
-difference is free of what a process does once.  What counts is uroce's own code, the plug-in and
-the drop-in: neither perftest nor libc, ISA-L or the kernel.
+Both sides of a perftest program run under callgrind twice, with a short and a long run; the
+difference excludes start and end of the process.  Only code of uroce counts, the plug-in and the
+drop-in: not perftest, libc, ISA-L or the kernel.
 
-How often a process polls in vain depends on how long it has to wait for its peer, which says
-nothing about the code but changes the count of each run.  So those polls are counted too, by the
-calls of the function that is reached by nothing else; a process that does nothing but poll in vain
-tells what one costs; and that times their number is taken off.  Their number stands beside it.
+The number of empty polls depends on how long a process waits for its peer, so it differs from run
+to run and says nothing about the code.  They are counted by the calls of IDLE_POLL, which only an
+empty poll reaches; a process that only polls an empty CQ gives the cost of one; and the product is
+subtracted.  The number of empty polls is a row of its own.
 
-valgrind lets one thread run at a time and makes it about 50 times slower, so the clock of
-the processes is made as much slower (slow_clock.c); otherwise ACKs would cease to wait for the data
-that they travel with.
+valgrind runs one thread at a time, about 50 times slower than without it, so the clock of the
+processes is slowed down as much (slow_clock.c); otherwise ACKs would not wait for the data that
+they are sent with.
 
-The helper thread, which sleeps while a thread polls and looks at a clock now and then, is counted
-by itself: how often it looks is a matter of time, and on a busy host of how much the program is off
-its processor, not of messages.  On an idle one it is next to nothing.
+The progress thread, which sleeps while a thread polls and wakes now and then, is counted
+separately: how often it wakes depends on time and on the load of the host, not on messages.  On an
+idle host the number is close to zero.
 
-On a busy host one of the two processes is off its processor for many milliseconds, and the other
-one probes and sends again as it should, which is work that an idle host does not have.  The polls
-in vain tell of such pauses, so a count with many is made again, and the one with the fewest is
-taken.
+On a busy host a process may wait many milliseconds for a processor, and its peer sends probes and
+retransmits, work that an idle host does not have.  The number of empty polls shows such pauses: a
+count with many of them is repeated, and the count with the fewest is used.
 """
 import collections
 import dataclasses
@@ -41,7 +40,7 @@ IDLE_POLL = "maybe_yield"
 IDLE_LENGTHS = (2000, 12000)
 LEAST_LENGTHS = (1000, 5000)
 TIMEOUT = 240
-# Polls in vain for each message of a count that nothing has disturbed; and so many counts are made.
+# Maximum number of empty polls per message of an undisturbed count; maximum number of counts.
 FEW_POLLS = 20
 MOST_COUNTS = 4
 SIDES = ("server", "client")
@@ -49,7 +48,7 @@ SIDES = ("server", "client")
 
 @dataclasses.dataclass
 class Counts:
-    """What one process, or the difference of two, has executed."""
+    """Executed by one process, or the difference of two."""
     functions: collections.Counter  # instructions, by (library, function)
     calls: collections.Counter
 
@@ -154,7 +153,7 @@ def _count_alone(lengths, *command):
 
 @functools.lru_cache(None)
 def idle_poll():
-    """Instructions of one poll in vain."""
+    """Instructions of one empty poll."""
     few, many = (counts.own() for counts in
                  _count_alone(IDLE_LENGTHS, host.program("idle"), programs.DEVICE))
     return (many - few) / (IDLE_LENGTHS[1] - IDLE_LENGTHS[0])
@@ -178,7 +177,7 @@ class Side:
     messages: int
 
     def busy(self):
-        """By the thread that polls, without what polls in vain have used."""
+        """By the thread that polls, without empty polls."""
         return self.all - self.idle_polls * idle_poll()
 
 

@@ -298,11 +298,11 @@ def _add_instructions():
                                 ("ib_send_lat, 2 B, server", 0, latency)):
         _add(f"instructions of {name}", "", lambda quick, side=side, command=command:
              instructions.of(*command)[side].busy())
-        _add(f"polls in vain in {name}", "", lambda quick, side=side, command=command:
+        _add(f"empty polls in {name}", "", lambda quick, side=side, command=command:
              instructions.of(*command)[side].idle_polls)
         _add(f"helper thread in {name}", "", lambda quick, side=side, command=command:
              instructions.of(*command)[side].helper)
-    _add("instructions of a poll in vain", "", lambda _: instructions.idle_poll())
+    _add("instructions of an empty poll", "", lambda _: instructions.idle_poll())
     _add("instructions of the least round trip", "", lambda _: instructions.least())
 
 

@@ -127,10 +127,10 @@ ALL = _SOCKETS + [twin for twin in map(_through_memory, _SOCKETS) if twin]
 BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
           "UDP stream with ICRC and copy, 8 x 4128 B", "UDP stream, 128 x 40 B", "TCP stream, 8 B",
           "connect", "TCP connect",
-          f"TCP connect, {AT_ONCE} at once", "instructions of a poll in vain",
+          f"TCP connect, {AT_ONCE} at once", "instructions of an empty poll",
           "instructions of the least round trip",
-          "polls in vain in ib_write_bw, 8 B", "polls in vain in ib_send_lat, 2 B",
-          "polls in vain in ib_send_lat, 2 B, server",
+          "empty polls in ib_write_bw, 8 B", "empty polls in ib_send_lat, 2 B",
+          "empty polls in ib_send_lat, 2 B, server",
           "helper thread in ib_write_bw, 8 B", "helper thread in ib_send_lat, 2 B",
           "helper thread in ib_send_lat, 2 B, server",
           *measures.HABITS, *(name + measures.SHM for name in measures.HABITS)]
