@@ -317,12 +317,12 @@ bool eng_times_out(const struct eng_qp *qp, uint64_t now)
 
 void eng_restore_retries(struct eng_qp *qp)
 {
-	qp->req.retries_left = qp->attr.retry_count;
+	qp->req.retries.used = 0;
 }
 
 bool eng_retries_nearly_spent(const struct eng_qp *qp)
 {
-	return qp->req.retries_left <= qp->attr.retry_count / 2;
+	return retries_left(qp) <= qp->attr.retry_count / 2;
 }
 
 void eng_expire(struct eng_qp *qp, uint64_t now)
@@ -372,8 +372,8 @@ void eng_qp_query(const struct eng_qp *qp, struct eng_qp_info *view)
 	view->in_message = resp->previous_opcode >= 0;
 	view->in_flight = sq_in_flight(qp);
 	view->cwnd = (uint32_t)(req->cwnd / WIRE_MAX_MTU);
-	view->retries_left = req->retries_left;
-	view->rnr_retries_left = req->rnr_left;
+	view->retries_left = retries_left(qp);
+	view->rnr_retries_left = rnr_retries_left(qp);
 	view->waiting = req->waiting;
 	memcpy(view->counters, qp->counters, sizeof(view->counters));
 }

@@ -102,6 +102,13 @@ struct read_retry {
 	uint64_t placed[ENG_AHEAD_PACKETS / 64]; /* bit psn % ENG_AHEAD_PACKETS: placed */
 };
 
+/* Retries since the last progress (rule S10), which clears them by one store of 32 bits. */
+struct retries {
+	uint8_t used;	   /* retries other than for RNR NAKs */
+	uint8_t rnr_used;  /* not counted if attr.rnr_retry is unlimited */
+	uint16_t timeouts; /* at most EXTEND_AFTER_TIMEOUTS */
+};
+
 /*
  * The send queue in PSNs: unacked_psn <= next_psn <= end_psn <= post_psn.  Packets from unacked_psn
  * to next_psn are in flight; next_psn < end_psn means that packets are being retransmitted.  In WQE
@@ -136,9 +143,7 @@ struct requester {
 
 	/* Retries (rule S10). */
 	uint64_t last_progress; /* ns; start of the Local ACK Timeout */
-	uint8_t retries_left;
-	uint8_t rnr_left;
-	uint8_t timeouts; /* number since the last progress, at most WAITING_TIMEOUTS */
+	struct retries retries;
 	uint32_t repeats; /* number of PSNs retransmitted by timeouts: responses may come twice */
 	bool drained_reported;
 	struct rtt rtt;
@@ -312,6 +317,21 @@ struct eng_qp {
 static inline void count(struct eng_qp *qp, enum eng_counter counter)
 {
 	qp->counters[counter]++;
+}
+
+/* Numbers of retries left; 0 as well if modify_qp has lowered the attribute below those used. */
+static inline uint8_t retries_left(const struct eng_qp *qp)
+{
+	uint8_t used = qp->req.retries.used;
+
+	return used < qp->attr.retry_count ? qp->attr.retry_count - used : 0;
+}
+
+static inline uint8_t rnr_retries_left(const struct eng_qp *qp)
+{
+	uint8_t used = qp->req.retries.rnr_used;
+
+	return used < qp->attr.rnr_retry ? qp->attr.rnr_retry - used : 0;
 }
 
 static inline struct eng_send_wqe *sq_at(const struct eng_qp *qp, uint32_t index)

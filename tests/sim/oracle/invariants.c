@@ -37,8 +37,8 @@ static void check_send_queue(const struct eng_qp *qp)
 	 * Compared with 7, not with the attributes (3 bits), which modify_qp may have lowered
 	 * since.
 	 */
-	assert(req->retries_left <= 7);
-	assert(req->rnr_left <= 7);
+	assert(req->retries.used <= 7);
+	assert(req->retries.rnr_used <= 7);
 }
 
 static void check_congestion(const struct eng_qp *qp)

@@ -18,17 +18,17 @@
 /*
  * After this number of timeouts without progress, the peer may be a process that waits for a CPU,
  * for more than half a second on a host with many processes.  The next ones are as long as after a
- * late response, but not extended beyond code WAITING_CODE_MAX (268 ms): longer timeouts allow for
+ * late response, but not extended beyond code EXTENDED_CODE_MAX (268 ms): longer timeouts allow for
  * such a wait already.
  */
-#define WAITING_TIMEOUTS 2
-#define WAITING_CODE_MAX 16
+#define EXTEND_AFTER_TIMEOUTS 2
+#define EXTENDED_CODE_MAX 16
 
-static uint8_t waiting_code(uint8_t code)
+static uint8_t extended_code(uint8_t code)
 {
-	if (code >= WAITING_CODE_MAX)
+	if (code >= EXTENDED_CODE_MAX)
 		return code;
-	return code + LATE_SHIFT < WAITING_CODE_MAX ? code + LATE_SHIFT : WAITING_CODE_MAX;
+	return code + LATE_SHIFT < EXTENDED_CODE_MAX ? code + LATE_SHIFT : EXTENDED_CODE_MAX;
 }
 
 static uint64_t timeout_ns(const struct eng_qp *qp)
@@ -38,8 +38,8 @@ static uint64_t timeout_ns(const struct eng_qp *qp)
 
 	if (req->loss.timeout_shift)
 		return ack_timeout_ns(code) << req->loss.timeout_shift;
-	if (req->timeouts >= WAITING_TIMEOUTS)
-		code = waiting_code(code);
+	if (req->retries.timeouts >= EXTEND_AFTER_TIMEOUTS)
+		code = extended_code(code);
 	return ack_timeout_ns(code);
 }
 
@@ -60,9 +60,7 @@ inline void loss_progress(struct eng_qp *qp, uint64_t now)
 	struct requester *req = &qp->req;
 
 	req->last_progress = now;
-	req->retries_left = qp->attr.retry_count;
-	req->rnr_left = qp->attr.rnr_retry;
-	req->timeouts = 0;
+	req->retries = (struct retries){ 0 };
 	if (req->loss.probes > 0 || req->loss.state != LOSS_OPEN)
 		progress_after_silence(qp);
 }
@@ -89,11 +87,11 @@ static enum eng_status retry(struct eng_qp *qp, enum loss_state to, uint64_t now
 {
 	struct requester *req = &qp->req;
 
-	if (req->retries_left == 0) {
+	if (retries_left(qp) == 0) {
 		count(qp, ENG_COUNT_RETRY_EXCEEDED);
 		return ENG_RETRY_EXC_ERR;
 	}
-	req->retries_left--;
+	req->retries.used++;
 	req->last_progress = now;
 	cwnd_loss(qp);
 	req->loss.lossy_until = 0;
@@ -134,7 +132,7 @@ enum eng_status loss_nak(struct eng_qp *qp, uint64_t now)
 
 bool loss_has_rnr_retries(const struct eng_qp *qp)
 {
-	return qp->attr.rnr_retry == 7 || qp->req.rnr_left > 0;
+	return qp->attr.rnr_retry == 7 || rnr_retries_left(qp) > 0;
 }
 
 enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
@@ -149,7 +147,7 @@ enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now
 		return ENG_RNR_RETRY_EXC_ERR;
 	}
 	if (qp->attr.rnr_retry != 7)
-		req->rnr_left--;
+		req->retries.rnr_used++;
 	req->credit.last_rnr_ns = rnr_timer_ns(timer_code);
 	if (req->loss.state == LOSS_RNR_WAIT)
 		loss_rnr_over(qp, now);
@@ -230,8 +228,8 @@ enum eng_status loss_expire(struct eng_qp *qp, uint64_t now)
 		return ENG_SUCCESS;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);
-	if (req->timeouts < WAITING_TIMEOUTS)
-		req->timeouts++;
+	if (req->retries.timeouts < EXTEND_AFTER_TIMEOUTS)
+		req->retries.timeouts++;
 	req->repeats += sq_in_flight(qp);
 	return retry(qp, LOSS_OPEN, now);
 }

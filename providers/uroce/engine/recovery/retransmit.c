@@ -137,7 +137,7 @@ bool retransmit_on_nak(struct eng_qp *qp, uint64_t now)
 	 */
 	if (again && retransmit->packets > 0 && retransmit->psn == req->unacked_psn)
 		return true;
-	if (!is_possible(qp) || req->loss.state == LOSS_GO_BACK || req->retries_left == 0 ||
+	if (!is_possible(qp) || req->loss.state == LOSS_GO_BACK || retries_left(qp) == 0 ||
 	    !peer_may_keep_ooo(qp))
 		return false;
 	if (again && retransmit_end(retransmit) == req->unacked_psn) {
@@ -147,7 +147,7 @@ bool retransmit_on_nak(struct eng_qp *qp, uint64_t now)
 		packets = twice(retransmit->packets);
 	}
 	/* rule S10: a retransmission is a retry, and restarts the Local ACK Timeout. */
-	req->retries_left--;
+	req->retries.used++;
 	req->last_progress = now;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
 	cwnd_first_loss(qp);

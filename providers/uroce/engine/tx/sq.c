@@ -18,8 +18,7 @@ void sq_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->ackreq_psn = psn_sub(req->next_psn, 1);
 	req->repeated_psn = psn_sub(req->next_psn, 1);
 	req->post_psn = req->next_psn;
-	req->retries_left = qp->attr.retry_count;
-	req->rnr_left = qp->attr.rnr_retry;
+	req->retries = (struct retries){ 0 };
 	/*
 	 * rule C1: credits exist on reliable connections only; there an ACK may have reported some
 	 * before RTS (rule C9), which are kept.
