@@ -315,9 +315,9 @@ bool eng_times_out(const struct eng_qp *qp, uint64_t now)
 	return loss_times_out(qp, now);
 }
 
-void eng_restore_retries(struct eng_qp *qp)
+void eng_restore_retries(struct eng_qp *qp, uint64_t now)
 {
-	qp->req.retries.used = 0;
+	loss_restore_retries(qp, now);
 }
 
 bool eng_retries_nearly_spent(const struct eng_qp *qp)

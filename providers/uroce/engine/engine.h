@@ -333,10 +333,11 @@ bool eng_deadline_before(const struct eng_qp *qp, uint64_t time);
 bool eng_times_out(const struct eng_qp *qp, uint64_t now);
 void eng_expire(struct eng_qp *qp, uint64_t now);
 /*
- * Restores the number of retries, as progress does (rule S10).  For timeouts that do not show that
- * the peer is gone, since packets were lost inside this host.
+ * Restores the number of retries, as progress does (rule S10), but not beyond 10 s after the first
+ * timeout without progress.  For timeouts that do not show that the peer is gone, since packets
+ * were lost inside this host.
  */
-void eng_restore_retries(struct eng_qp *qp);
+void eng_restore_retries(struct eng_qp *qp, uint64_t now);
 /* Returns true if at least half of the retries have been used up. */
 bool eng_retries_nearly_spent(const struct eng_qp *qp);
 /* Number of Local ACK Timeouts (rule S10) on this and earlier connections of the QP. */

@@ -144,6 +144,7 @@ struct requester {
 	/* Retries (rule S10). */
 	uint64_t last_progress; /* ns; start of the Local ACK Timeout */
 	struct retries retries;
+	uint64_t first_timeout; /* ns; time of the first of retries.timeouts */
 	uint32_t repeats; /* number of PSNs retransmitted by timeouts: responses may come twice */
 	bool drained_reported;
 	struct rtt rtt;

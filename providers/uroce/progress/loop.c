@@ -279,7 +279,7 @@ static void expire_deadlines(struct progress_cycle *cycle)
 			cycle_lock_qp(cycle, qp);
 		}
 		if (link_is_unsettled(progress->link))
-			eng_restore_retries(qp->engine);
+			eng_restore_retries(qp->engine, cycle->now);
 		eng_expire(qp->engine, cycle->now);
 		report_timeout(progress, qp);
 		cycle_schedule_qp(cycle, qp);

@@ -49,41 +49,6 @@ static void test_retry_count(void **state)
 	}
 }
 
-static void expect_timeout_after(const struct dut *dut, uint64_t ns)
-{
-	assert_false(eng_times_out(dut->qp, dut->now + ns - 1));
-	assert_true(eng_times_out(dut->qp, dut->now + ns));
-}
-
-/* A peer without a CPU gets longer timeouts after two of them, not beyond 268 ms (code 16). */
-static void test_longer_timeouts(void **state)
-{
-	static const uint32_t codes[][2] = { { 8, 10 },	 { 13, 15 }, { 14, 16 }, { 15, 16 },
-					     { 16, 16 }, { 17, 17 }, { 31, 31 } };
-
-	(void)state;
-	/* rule S10 test */
-	for (unsigned int i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		struct dut *dut = unlimited((struct dut_config){ .timeout_code = codes[i][0] });
-		uint64_t ns = UINT64_C(4096) << codes[i][0];
-
-		dut_post(dut, ENG_SEND, 8, 0);
-		dut_advance(dut, 0);
-		for (uint32_t retries = 0; retries < 7; retries++) {
-			if (retries == 2)
-				ns = UINT64_C(4096) << codes[i][1];
-			expect_timeout_after(dut, ns);
-			dut_advance(dut, ns);
-		}
-		assert_int_equal(dut_info(dut).retries_left, 0);
-		dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
-		dut_post(dut, ENG_SEND, 8, 0);
-		dut_advance(dut, 0);
-		expect_timeout_after(dut, UINT64_C(4096) << codes[i][0]);
-		dut_teardown(NULL);
-	}
-}
-
 /*
  * Packets for which the transport has no room are not in flight: their timer starts when they are
  * sent.
@@ -121,36 +86,6 @@ static void test_time_of_the_error(void **state)
 	expect_no_wc(dut);
 	dut_advance(dut, 1);
 	assert_int_equal(dut->wc_count, 1);
-}
-
-/* Timeout code 0: never. */
-static void test_no_timeout(void **state)
-{
-	struct dut *dut = unlimited((struct dut_config){ .timeout_code = DUT_NO_TIMEOUT });
-
-	(void)state;
-	/* rule S10 test */
-	dut_post(dut, ENG_SEND, 8, 0);
-	dut_forget(dut);
-	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	dut_advance(dut, 1000000 * MS);
-	expect_silence(dut);
-	expect_no_wc(dut);
-}
-
-/* Every code is 4.096 us x 2^n. */
-static void test_timeout_codes(void **state)
-{
-	(void)state;
-	/* rule S10 test */
-	for (uint32_t code = 1; code < 32; code++) {
-		struct dut *dut = unlimited((struct dut_config){ .timeout_code = code });
-
-		dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
-		dut_forget(dut);
-		assert_true(eng_deadline(dut->qp) == dut->now + (UINT64_C(4096) << code));
-		dut_teardown(NULL);
-	}
 }
 
 /* Progress restarts the timer and the retry counter. */
@@ -567,11 +502,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_retry_count),
-		DUT_TEST(test_longer_timeouts),
 		DUT_TEST(test_time_of_what_waits_for_room),
 		DUT_TEST(test_time_of_the_error),
-		DUT_TEST(test_no_timeout),
-		DUT_TEST(test_timeout_codes),
 		DUT_TEST(test_progress_restarts),
 		DUT_TEST(test_answers_given_again_restart_the_timer),
 		DUT_TEST(test_idle_has_no_timer),

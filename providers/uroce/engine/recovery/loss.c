@@ -24,6 +24,12 @@
 #define EXTEND_AFTER_TIMEOUTS 2
 #define EXTENDED_CODE_MAX 16
 
+/*
+ * Time after the first of the timeouts without progress in which retries can be restored; longer
+ * than a host takes to replace a broker.
+ */
+#define RESTORE_MAX_NS UINT64_C(10000000000)
+
 static uint8_t extended_code(uint8_t code)
 {
 	if (code >= EXTENDED_CODE_MAX)
@@ -63,6 +69,14 @@ inline void loss_progress(struct eng_qp *qp, uint64_t now)
 	req->retries = (struct retries){ 0 };
 	if (req->loss.probes > 0 || req->loss.state != LOSS_OPEN)
 		progress_after_silence(qp);
+}
+
+void loss_restore_retries(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->retries.timeouts == 0 || now < req->first_timeout + RESTORE_MAX_NS)
+		req->retries.used = 0;
 }
 
 void loss_repeated_response(struct eng_qp *qp, uint64_t now)
@@ -228,6 +242,8 @@ enum eng_status loss_expire(struct eng_qp *qp, uint64_t now)
 		return ENG_SUCCESS;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);
+	if (req->retries.timeouts == 0)
+		req->first_timeout = now;
 	if (req->retries.timeouts < EXTEND_AFTER_TIMEOUTS)
 		req->retries.timeouts++;
 	req->repeats += sq_in_flight(qp);

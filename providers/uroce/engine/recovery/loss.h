@@ -9,6 +9,9 @@
 #include "engine/recovery/loss_state.h"
 #include "engine/recovery/rtt.h"
 
+/* See eng_restore_retries(). */
+void loss_restore_retries(struct eng_qp *qp, uint64_t now);
+
 /* To be called when unacked_psn has increased: restarts timers and restores retries. */
 void loss_progress(struct eng_qp *qp, uint64_t now);
 
