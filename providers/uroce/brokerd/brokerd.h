@@ -38,6 +38,7 @@ struct client {
 	uint32_t slot;	       /* CLIENT_WORKER: its first slot */
 	pid_t pid;	       /* 0: not visible in the broker's PID namespace */
 	bool returned;	       /* CLIENT_WORKER: had its slots from an earlier broker */
+	bool is_claiming;      /* CLIENT_WORKER: returning, and has not sent GSI, its last claim */
 	bool uses_gsi;	       /* receives MADs of queue pair 1 */
 	int last_messages_fd;  /* memory file of the client's last messages, or -1 */
 	uint64_t connected_at; /* CLIENT_NEW: time of the connection, ns */

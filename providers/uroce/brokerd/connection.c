@@ -223,6 +223,7 @@ static int make_worker(struct brokerd *brokerd, struct client *client,
 		return error;
 	fds->count = 1;
 	client->returned = hello->role == UROCE_BROKER_RETURNING;
+	client->is_claiming = client->returned;
 	if (client->returned) {
 		client->slot = hello->slot[0];
 		if (!assign_returning_slots(brokerd, client, hello))

@@ -122,10 +122,23 @@ void gsi_remove_client(struct brokerd *brokerd, const struct client *client)
 
 /* ---- routing ---- */
 
-/* Returns true if clients of an earlier broker may still return. */
+static bool any_client_is_claiming(const struct brokerd *brokerd)
+{
+	const struct client *client = brokerd->clients;
+
+	while (client && !client->is_claiming)
+		client = client->next;
+	return client;
+}
+
+/*
+ * Returns true if clients of an earlier broker may still return, or have returned and not yet
+ * claimed their ports and queue pair 1.
+ */
 static bool clients_may_return(const struct brokerd *brokerd, uint64_t now)
 {
-	return brokerd->slots.absent && now < brokerd->started_at + (uint64_t)GRACE_MS * NS_PER_MS;
+	return now < brokerd->started_at + (uint64_t)GRACE_MS * NS_PER_MS &&
+	       (brokerd->slots.absent || any_client_is_claiming(brokerd));
 }
 
 /*
@@ -152,6 +165,8 @@ static enum mad_route choose_by_slot(struct brokerd *brokerd, const struct targe
 	*client = client_of_slot(brokerd, target->slot);
 	if (receives_mads(*client, address))
 		return ROUTE_CLIENT;
+	if (*client && (*client)->is_claiming && clients_may_return(brokerd, now))
+		return ROUTE_KEEP;
 	/*
 	 * The client does not receive MADs at this address, so another one replies for the host,
 	 * but not to a REP or RTU: its REJ would end a connection of the slot's owner.

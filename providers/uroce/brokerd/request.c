@@ -50,6 +50,7 @@ static int serve_gsi(struct brokerd *brokerd, struct client *client,
 		     const struct uroce_broker_switch *request, struct link_fds *fds)
 {
 	link_close_fd(&client->last_messages_fd);
+	client->is_claiming = false;
 	client->uses_gsi = request->flags & UROCE_BROKER_ON;
 	client->watched_at = 0;
 	if (!client->uses_gsi)

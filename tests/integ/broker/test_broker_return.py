@@ -3,8 +3,10 @@
 import errno
 import os
 import signal
+import socket
 import struct
 import time
+import zlib
 
 import pytest
 
@@ -195,6 +197,56 @@ def test_forged_answers(place, workers, sender):
     assert living[0].alive()
     check_steering(sender, living)
     assert broker.running()
+
+
+def request(port):
+    """DATAGRAM with a REQ of the connection manager for this port of TCP, from another host."""
+    mad = struct.pack(">4B3IHHI", 1, 7, 2, 3, 0, 0, 1, 0x10, 0, 0)
+    mad = (mad + struct.pack(">IIQ", 77, 0, 0x01060000 + port)).ljust(256, b"\0")
+    packet = struct.pack(">BBHIIII", 0x64, 0x40, 0xFFFF, 1, 0, 0x80010000, 1) + mad
+    length, source = len(packet) + 4, "127.0.0.77"
+    # The fields that the ICRC does not cover are ones.
+    path = struct.pack(">BBHHHBBH4s4sHHHH", 0x45, 255, 28 + length, 0, 0x4000, 255, 17, 0xFFFF,
+                       socket.inet_aton(source), socket.inet_aton(ADDRESS), 5000, bc.UDP_PORT,
+                       8 + length, 0xFFFF)
+    icrc = zlib.crc32(b"\xff" * 8 + path + packet[:4] + b"\xff" + packet[5:])
+    packet += struct.pack("<I", icrc)
+    return bc.message(bc.DATAGRAM, bc.endpoint(source) + bc.endpoint(ADDRESS) +
+                      struct.pack("=HHBBH", 5000, len(packet), 0, 64, 1) + packet, 0)
+
+
+def mads(worker):
+    """Reasons of the MADs that the broker has delivered: 2 for this worker, 4 for none."""
+    reasons = []
+    for data in bc.arrived(worker.delivery):
+        if bc.HEADER.unpack_from(data)[0] == bc.DATAGRAM:
+            reasons += struct.unpack_from("=H", data, bc.HEADER.size + 2 * bc.ENDPOINT.size + 6)
+    return reasons
+
+
+@pytest.mark.parametrize("listens", (True, False), ids=("a listener", "no queue pair 1"))
+def test_request_while_a_client_claims(place, workers, listens):
+    """It waits until the last client has sent its last claim, for it may be for that one's port."""
+    broker = start_broker(place)
+    last, other = on_address(workers, 2)
+    for _ in range(10):
+        kill(broker, place)
+        broker = start_broker(place)
+        begun = time.monotonic()
+        come_back([last, other], place)
+        assert other.ask(bc.GSI, struct.pack("=II", 1, 0))[1] == 0
+        other.delivery.send(request(7000))
+        assert other.alive() and other.alive()
+        time.sleep(0.1)
+        early = mads(other)
+        # A broker waits for 2 s, so on a busy host this may be too late to see it.
+        if time.monotonic() - begun < 1.5:
+            break
+    assert early == [] and time.monotonic() - begun < 1.5
+    if listens:
+        assert last.ask(bc.PORT, ports(1, port(flags=4 | 8)))[1] == 0
+    assert last.ask(bc.GSI, struct.pack("=II", int(listens), 0))[1] == 0
+    assert (mads(last), mads(other)) == (([2], []) if listens else ([], [4]))
 
 
 def test_ports_return(place, workers):

@@ -50,7 +50,8 @@ static int claim_gsi(struct link *link, int fd)
 {
 	union broker_message message;
 	struct link_fds fds;
-	int messages_fd = link_broker_init_gsi_message(&link->broker, true, &message);
+	int messages_fd =
+		link_broker_init_gsi_message(&link->broker, link->broker.uses_gsi, &message);
 
 	return link_broker_exchange(&link->broker, fd, &message, messages_fd, &fds);
 }
@@ -61,8 +62,11 @@ int link_broker_claim_all(struct link *link, int fd)
 
 	if (!error)
 		error = claim_ports(link, fd);
-	/* Last, because the broker cannot route a MAD before the ports are claimed. */
-	if (!error && link->broker.uses_gsi)
+	/*
+	 * Last, because the broker cannot route a MAD before the ports are claimed; and without
+	 * queue pair 1 too, because the broker waits for the last claim.
+	 */
+	if (!error)
 		error = claim_gsi(link, fd);
 	return link_broker_is_lost(error) ? error : 0;
 }
