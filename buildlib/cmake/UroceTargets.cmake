@@ -87,7 +87,9 @@ function(uroce_test_command name)
 	endif()
 	math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${UROCE_SLOWER}")
 	# What opens addresses is skipped where the host cannot.
-	set(opens_addresses "^(test_(link|progress|netdev|demux|fork_locks)|verbs_)|_pingpong$")
+	set(opens_addresses "^(test_(link|progress|netdev|neighbour|demux|fork_locks|cq|brokerd_|"
+			    "stats_|broker_(group|names|steer|return))|verbs_)|_pingpong$")
+	string(JOIN "" opens_addresses ${opens_addresses})
 	if(arg_LABEL MATCHES "^(integ|interop|net|bench)$" OR name MATCHES "${opens_addresses}")
 		set(network "${CMAKE_SOURCE_DIR}/buildlib/with-network")
 		set(cannot_unshare ${uroce_cannot_unshare})
