@@ -6,7 +6,7 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPED_FOLDERS = {".git", "__pycache__", ".pytest_cache", ".cache"}
-C_ENDINGS = (".c", ".h")
+C_ENDINGS = (".c", ".h", ".cc")
 # Comments of C and, so that nothing in them is taken for one, strings.
 COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|"
                                r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
