@@ -10,11 +10,13 @@ static struct pair pair;
 
 static void every_operation_on_demand(void **state)
 {
+	struct ibv_qp_ex *ex;
 	uint8_t *memory;
 	struct ibv_mr *mr;
 
 	(void)state;
-	pair_open(&pair, NULL);
+	pair_open(&pair, &(struct pair_options){ .send_ops = IBV_QP_EX_WITH_ATOMIC_WRITE });
+	ex = ibv_qp_to_qp_ex(pair.a.qp);
 	memory = map_pages(16);
 	mr = reg(pair.b.pd, memory, 16 * PAGE, ON_DEMAND);
 	memset(pair.a.buffer, 0x41, 16 * PAGE);
@@ -31,6 +33,12 @@ static void every_operation_on_demand(void **state)
 		 (uintptr_t)memory + 12 * PAGE);
 	expect_wc(&pair.a, 3, IBV_WC_SUCCESS);
 	assert_int_equal(memory[12 * PAGE], 3);
+	ibv_wr_start(ex);
+	ex->wr_id = 7, ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(ex, mr->rkey, (uintptr_t)memory + 13 * PAGE, "eight by");
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	expect_wc(&pair.a, 7, IBV_WC_SUCCESS);
+	assert_memory_equal(memory + 13 * PAGE, "eight by", 8);
 	receive_sge(&pair.b, 4, in(mr, (uintptr_t)memory + 14 * PAGE, PAGE));
 	post_sge(&pair.a, IBV_WR_SEND, 5, sge_of(&pair.a, 3 * PAGE, 500), 0, 0);
 	expect_wc(&pair.a, 5, IBV_WC_SUCCESS);

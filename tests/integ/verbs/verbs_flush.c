@@ -132,6 +132,16 @@ static void flush_without_right_of_region(void **state)
 	expect_failure(0, FILE_BYTES, PERSISTENT, IBV_WC_REM_ACCESS_ERR);
 }
 
+static void flush_on_demand(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_dereg_mr(file_mr), 0);
+	file_mr = ibv_reg_mr(pair.b.pd, file, FILE_BYTES, ALL_RIGHTS | IBV_ACCESS_ON_DEMAND);
+	assert_non_null(file_mr);
+	flush_after_write(state);
+	flush_whole_region(state);
+}
+
 /* Memory that is unmapped after the registration cannot persist. */
 static void flush_unmapped(void **state)
 {
@@ -216,9 +226,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FLUSH_TEST(flush_after_write), FLUSH_TEST(flush_whole_region),
 		FLUSH_TEST(flush_outside),     FLUSH_TEST(flush_without_right_of_region),
-		FLUSH_TEST(flush_unmapped),    FLUSH_TEST(wrong_arguments),
-		FLUSH_TEST(registration),      FLUSH_TEST(other_services),
-		FLUSH_TEST(capabilities),
+		FLUSH_TEST(flush_on_demand),   FLUSH_TEST(flush_unmapped),
+		FLUSH_TEST(wrong_arguments),   FLUSH_TEST(registration),
+		FLUSH_TEST(other_services),    FLUSH_TEST(capabilities),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

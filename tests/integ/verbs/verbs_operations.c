@@ -217,9 +217,10 @@ static void what_the_device_reports_it_grants(void **state)
 
 static void what_the_device_says_of_itself(void **state)
 {
-	const uint32_t rc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-			    IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
-			    IBV_ODP_SUPPORT_SRQ_RECV;
+	/* IBV_ODP_SUPPORT_FLUSH and _ATOMIC_WRITE, which headers of rdma-core before v58 lack. */
+	const uint32_t flush = 1 << 6, atomic_write = 1 << 7;
+	const uint32_t xrc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+			     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV | atomic_write;
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK }, later;
 	struct ibv_device_attr_ex device;
 
@@ -233,8 +234,9 @@ static void what_the_device_says_of_itself(void **state)
 	assert_true(device.orig_attr.max_mw > 0);
 	assert_true(device.max_dm_size > 0);
 	assert_int_equal(device.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
-	assert_int_equal(device.odp_caps.per_transport_caps.rc_odp_caps, rc);
-	assert_int_equal(device.xrc_odp_caps, rc & ~(uint32_t)IBV_ODP_SUPPORT_RECV);
+	assert_int_equal(device.odp_caps.per_transport_caps.rc_odp_caps,
+			 xrc | IBV_ODP_SUPPORT_RECV | flush);
+	assert_int_equal(device.xrc_odp_caps, xrc);
 	/* Missing features are reported as 0. */
 	assert_int_equal(device.tso_caps.max_tso, 0);
 	assert_int_equal(device.rss_caps.supported_qpts, 0);

@@ -18,6 +18,12 @@
 #define CAP_FLUSH_PERSISTENT (UINT64_C(1) << 39)
 #define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
 
+/* enum ibv_odp_transport_cap_bits of later headers. */
+enum {
+	ODP_SUPPORT_FLUSH = 1 << 6,
+	ODP_SUPPORT_ATOMIC_WRITE = 1 << 7,
+};
+
 enum port_phys_state {
 	PHYS_DISABLED = 3,
 	PHYS_LINK_UP = 5,
@@ -118,10 +124,12 @@ static void fill_odp(struct ibv_device_attr_ex *attr)
 {
 	const uint32_t datagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV,
 		       connected = datagrams | IBV_ODP_SUPPORT_WRITE,
-		       reliable = connected | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+		       reliable = connected | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+				  ODP_SUPPORT_ATOMIC_WRITE;
 
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IBV_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.rc_odp_caps =
+		reliable | ODP_SUPPORT_FLUSH | IBV_ODP_SUPPORT_SRQ_RECV;
 	attr->odp_caps.per_transport_caps.uc_odp_caps = connected | IBV_ODP_SUPPORT_SRQ_RECV;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams | IBV_ODP_SUPPORT_SRQ_RECV;
 	/* XRC receives only from SRQs. */
