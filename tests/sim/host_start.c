@@ -58,7 +58,10 @@ static void set_attr(struct sim_end *end)
 		end->paths[n].wire.icrc_state = 0;
 	}
 	mutant_attr(end, attr);
-	eng_set_lossless_transport(end->qp, ring_is_used(end));
+	if (ring_is_used(end))
+		eng_set_path_loss(end->qp, ENG_PATH_LOSSLESS);
+	else
+		eng_set_path_loss(end->qp, plan->lossy_path ? ENG_PATH_LOSSY : ENG_PATH_USUAL);
 	end->cnp_path = attr->path;
 	end->cnp_path.wire.src_port += 100;
 	end->cnp_path.wire.icrc_state = 0;

@@ -279,9 +279,9 @@ bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t timeout
 	       elapsed(qp->req.last_progress, now) < timeout_ns;
 }
 
-void eng_set_lossless_transport(struct eng_qp *qp, bool waits)
+void eng_set_path_loss(struct eng_qp *qp, enum eng_path_loss loss)
 {
-	qp->lossless_transport = waits;
+	qp->path_loss = loss;
 }
 
 uint64_t eng_timer(const struct eng_qp *qp)

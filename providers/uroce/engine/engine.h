@@ -343,11 +343,19 @@ bool eng_retries_nearly_spent(const struct eng_qp *qp);
 /* Number of Local ACK Timeouts (rule S10) on this and earlier connections of the QP. */
 uint64_t eng_timeouts(const struct eng_qp *qp);
 
-/*
- * Sets whether the transport to the peer blocks (eng_tx_rollback()) instead of dropping packets, as
- * shared memory does.  READ responses are then not paced.
- */
-void eng_set_lossless_transport(struct eng_qp *qp, bool waits);
+enum eng_path_loss {
+	/* Default.  Within a host only the Local ACK Timeout repairs the loss of a single packet.
+	 */
+	ENG_PATH_USUAL,
+	/*
+	 * The transport blocks (eng_tx_rollback()) instead of dropping packets, as shared memory
+	 * does.  READ responses are not paced.
+	 */
+	ENG_PATH_LOSSLESS,
+	/* The path is known to lose packets, so there are always probes (recovery/probe.h). */
+	ENG_PATH_LOSSY,
+};
+void eng_set_path_loss(struct eng_qp *qp, enum eng_path_loss loss);
 
 /*
  * Enables congestion notification for a QP whose packets the caller sends with ECT: received marks

@@ -295,7 +295,7 @@ struct eng_qp {
 	bool rq_shared;
 	bool reports_credits; /* AETHs carry credit counts (rules C2, C7) */
 	bool signal_all;
-	bool lossless_transport; /* the transport blocks instead of dropping */
+	enum eng_path_loss path_loss;
 	uint32_t cwnd_packets;
 	const struct cc_ops *cc_ops;
 	struct eng_inflight_budget *inflight_budget;

@@ -63,6 +63,33 @@ static void test_silence_is_probed(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
 }
 
+/* On a path that is known to lose packets the first lost packet is probed, also after a retry. */
+static void test_lossy_path(void **state)
+{
+	for (int lossy = 0; lossy < 2; lossy++) {
+		struct dut *dut = dut_rts((struct dut_config){ 0 });
+		uint64_t start;
+
+		(void)state;
+		/* rule S10 test */
+		eng_set_path_loss(dut->qp, lossy ? ENG_PATH_LOSSY : ENG_PATH_USUAL);
+		dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
+		for (uint32_t retries = 0; retries < 2; retries++) {
+			if (retries == 0)
+				dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
+			dut_forget(dut);
+			start = dut->now;
+			dut_advance_to_deadline(dut);
+			assert_true(dut->now == start + (lossy ? FIRST_PROBE : TIMEOUT));
+			assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN)->ack_request);
+			dut_advance(dut, start + TIMEOUT - dut->now);
+			assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], retries + 1);
+		}
+		assert_true(lossy ? probes(dut) > 16 : probes(dut) == 0);
+		dut_teardown(NULL);
+	}
+}
+
 /*
  * A NAK for a packet that has been sent again for a NAK and then probed has no effect: each READ
  * response that was in flight is an implied NAK.
@@ -268,6 +295,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_silence_is_probed),
+		DUT_TEST(test_lossy_path),
 		DUT_TEST(test_nak_behind_a_probe),
 		DUT_TEST(test_answer_of_who_has_all),
 		DUT_TEST(test_answer_of_who_missed_the_oldest),

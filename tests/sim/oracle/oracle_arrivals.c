@@ -469,14 +469,14 @@ void asking_solicitation_came(struct sim_end *end, int64_t position,
 
 /*
  * Likewise: one packet, the oldest, is repeated when the peer has reported a loss, and on a network
- * without that.
+ * or a lossy path without that.
  * rule S10 test
  */
 void oracle_tlp(struct sim_end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
 
-	asking->lossy |= end->world->plan.flows;
+	asking->lossy |= end->world->plan.flows || end->world->plan.lossy_path;
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
 	check_early(end, "probe", asking->lossy && silent_for(end, PROBE_MIN_NS));
 	asking->probes++;

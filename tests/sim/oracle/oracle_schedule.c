@@ -14,7 +14,7 @@
 
 /*
  * rule S7 test: the host comes back at eng_deadline(), if nothing else happens.  A transport that
- * makes its sender wait needs no other pace (eng_set_lossless_transport()).
+ * makes its sender wait needs no other pace (ENG_PATH_LOSSLESS).
  */
 void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 {

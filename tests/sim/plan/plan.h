@@ -157,6 +157,7 @@ struct plan {
 	/* Generation 3 (plan_progress.c), [side] being the one that sends. */
 	bool lossless_transport; /* as shared memory: a sender waits for room, and nothing is lost
 				  */
+	bool lossy_path;	 /* both ends know that packets are lost */
 	uint32_t full[2];	 /* chance per turn that it has no room, */
 	uint64_t full_ns[2];	 /* ... for so long at most */
 	bool queues_share[2];	 /* one that meets a share that is used up has its turn */

@@ -76,6 +76,7 @@ void plan_third_generation(struct plan *plan)
 		plan_waits(plan);
 	if (plan->lossless_transport && random_chance(&random, 700))
 		plan_full(&random, plan);
+	plan->lossy_path = !plan->lossless && !plan->flows && random_chance(&random, 300);
 }
 
 void plan_print_progress(const struct plan *plan)
@@ -85,6 +86,8 @@ void plan_print_progress(const struct plan *plan)
 		       "%llu ns\n",
 		       plan->full[0], (unsigned long long)plan->full_ns[0], plan->full[1],
 		       (unsigned long long)plan->full_ns[1]);
+	if (plan->lossy_path)
+		printf("# the path is known to lose packets\n");
 	for (uint32_t side = 0; side < 2; side++)
 		if (plan->queues_share[side] || plan->tells_receives[side])
 			printf("# %c%s%s\n", 'A' + (int)side,

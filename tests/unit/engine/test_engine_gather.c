@@ -153,7 +153,8 @@ static void test_number_ends_batch(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		sched_start_again(ENG_RC, 4096);
-		eng_set_lossless_transport(sched_fixture.qp, rows[i].shared_memory);
+		eng_set_path_loss(sched_fixture.qp,
+				  rows[i].shared_memory ? ENG_PATH_LOSSLESS : ENG_PATH_USUAL);
 		sched_stream_of(rows[i].bytes);
 		assert_int_equal(posts_until_one_leaves(rows[i].bytes), rows[i].posts);
 		/* Till they leave, each further one is a reason to send. */

@@ -15,7 +15,7 @@
 
 static bool is_lossy(const struct eng_qp *qp)
 {
-	return qp->req.last_progress < qp->req.loss.lossy_until;
+	return qp->path_loss == ENG_PATH_LOSSY || qp->req.last_progress < qp->req.loss.lossy_until;
 }
 
 /*

@@ -15,7 +15,8 @@
  * A probe is no retry: it changes neither the timer nor the counters of rule S10.  While a packet
  * with AckReq is in flight, there are probes for one second after the peer has reported a loss; on
  * a network, to a peer that reports credits, always, because a full queue may have dropped the last
- * packets of a window, and no other packet shows that.
+ * packets of a window, and no other packet shows that; and always where this process injects
+ * faults, also within a host.
  */
 #ifndef UROCE_ENGINE_RECOVERY_PROBE_H
 #define UROCE_ENGINE_RECOVERY_PROBE_H

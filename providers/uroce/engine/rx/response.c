@@ -211,14 +211,15 @@ static enum tx_build_result add_read(struct eng_qp *qp, struct eng_burst *burst,
 				     struct resp_res *entry)
 {
 	/* No limit for shared memory, where a full ring makes its writer wait. */
-	int64_t allowance = qp->lossless_transport ? INT64_MAX : pacing_allowance(&qp->resp.pacing);
+	int64_t allowance =
+		qp->path_loss == ENG_PATH_LOSSLESS ? INT64_MAX : pacing_allowance(&qp->resp.pacing);
 	uint32_t bytes_before = burst->bytes;
 	enum tx_build_result result = TX_BUILD_OK;
 
 	while (result == TX_BUILD_OK && entry->next != entry->end &&
 	       (int64_t)(burst->bytes - bytes_before) <= allowance)
 		result = add_read_packet(qp, burst, entry);
-	if (!qp->lossless_transport)
+	if (qp->path_loss != ENG_PATH_LOSSLESS)
 		pacing_spent(&qp->resp.pacing, burst->bytes - bytes_before);
 	if (entry->next == entry->end && !entry->again)
 		pacing_read_done(&qp->resp.pacing);
@@ -233,7 +234,7 @@ static uint64_t bytes_left(const struct eng_qp *qp, const struct resp_res *entry
 
 static bool pace_allows(struct eng_qp *qp, const struct resp_res *entry, uint64_t now)
 {
-	return entry->kind == RESP_RES_ATOMIC || qp->lossless_transport ||
+	return entry->kind == RESP_RES_ATOMIC || qp->path_loss == ENG_PATH_LOSSLESS ||
 	       pacing_open(&qp->resp.pacing, bytes_left(qp, entry), now);
 }
 
@@ -366,7 +367,7 @@ uint64_t response_deadline(const struct eng_qp *qp)
 {
 	const struct resp_res *entry = resp_res_peek(qp);
 
-	if (!entry || entry->kind == RESP_RES_ATOMIC || qp->lossless_transport)
+	if (!entry || entry->kind == RESP_RES_ATOMIC || qp->path_loss == ENG_PATH_LOSSLESS)
 		return ENG_NEVER;
 	return pacing_deadline(&qp->resp.pacing, bytes_left(qp, entry));
 }

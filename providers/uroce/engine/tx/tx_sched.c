@@ -82,7 +82,7 @@ static uint32_t posts_for_burst(const struct eng_qp *qp)
 	 * A few posts make a burst if it costs no system call: the peer processes it while more is
 	 * posted.
 	 */
-	if (qp->lossless_transport || qp->tx_sched.burst_packets == 0)
+	if (qp->path_loss == ENG_PATH_LOSSLESS || qp->tx_sched.burst_packets == 0)
 		return STREAM_PACKETS;
 	return qp->tx_sched.burst_packets;
 }

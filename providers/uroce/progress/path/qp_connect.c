@@ -227,6 +227,14 @@ static int open_paths(struct progress *progress, const struct progress_qp *qp,
 	return result;
 }
 
+/* Injected faults lose packets within a host, too; shared memory is not used with them. */
+static enum eng_path_loss path_loss(const struct progress *progress, const struct progress_qp *qp)
+{
+	if (progress->fault)
+		return ENG_PATH_LOSSY;
+	return qp->transport == LINK_SHARED_MEMORY ? ENG_PATH_LOSSLESS : ENG_PATH_USUAL;
+}
+
 int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 			const struct progress_route *route, struct eng_path *path,
 			char error[PROGRESS_ERROR_TEXT])
@@ -251,7 +259,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		qp->cnp_path = paths.cnp;
 		*path = paths.path.eng;
 		qp->transport = link_peer_transport(qp->peer);
-		eng_set_lossless_transport(qp->engine, qp->transport == LINK_SHARED_MEMORY);
+		eng_set_path_loss(qp->engine, path_loss(progress, qp));
 		eng_set_ecn(qp->engine, qp->cnp_path.link ? &qp->cnp_path : NULL);
 		eng_set_cc(qp->engine, memcmp(route->sgid, route->dgid, sizeof(route->dgid))
 					       ? ENG_CC_NETWORK
