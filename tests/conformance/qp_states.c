@@ -4,14 +4,6 @@
 
 #include <string.h>
 
-static struct dut *unlimited(struct dut_config config)
-{
-	struct dut *dut = dut_rts(config);
-
-	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
-	return dut;
-}
-
 /* A new queue pair knows nothing: state, numbers, credits. */
 static void test_creation(void **state)
 {
@@ -34,7 +26,7 @@ static void test_creation(void **state)
 /* RESET resets everything; the queue pair can be used again as if new. */
 static void test_reset_forgets(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C5 test */
@@ -87,7 +79,7 @@ static void test_silent_before_rtr(void **state)
 /* In ERR both queues are flushed, each in order; what is posted later as well. */
 static void test_error_flushes_in_order(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t sends[3], recvs[3];
 	unsigned int sends_seen = 0, recvs_seen = 0;
 
@@ -124,7 +116,7 @@ static void test_error_flushes_in_order(void **state)
 /* Moved to ERR by the application: requests are flushed, and no packet is sent. */
 static void test_error_by_request(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t first, second, recv;
 
 	(void)state;
@@ -185,7 +177,7 @@ static void test_error_before_connection(void **state)
 /* The same when the QP's own request has failed: pending responses are not sent any more. */
 static void test_silent_after_send_error(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t failed = dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
 
 	(void)state;
@@ -202,7 +194,7 @@ static void test_silent_after_send_error(void **state)
 /* The receive under way when the QP fails is flushed as well, once and first. */
 static void test_receive_under_way_is_flushed(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t taken = dut_post_recv(dut, 4096), next = dut_post_recv(dut, 4096);
 
 	(void)state;
@@ -236,7 +228,7 @@ static void test_shared_receives_stay(void **state)
 /* SQD: what has begun is finished, nothing new begins, then the event; RTS goes on. */
 static void test_send_queue_drained(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ .mtu = 256, .cwnd = 1 });
+	struct dut *dut = dut_unlimited((struct dut_config){ .mtu = 256, .cwnd = 1 });
 	uint64_t first, second;
 
 	(void)state;
@@ -273,7 +265,7 @@ static void test_drained_at_once(void **state)
 {
 	(void)state;
 	for (int wanted = 0; wanted < 2; wanted++) {
-		struct dut *dut = unlimited((struct dut_config){ 0 });
+		struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 
 		/* rule S9 test */
 		dut->attr->sq_drained_event = wanted;

@@ -270,6 +270,14 @@ struct dut *dut_rts(struct dut_config config)
 	return dut;
 }
 
+struct dut *dut_unlimited(struct dut_config config)
+{
+	struct dut *dut = dut_rts(config);
+
+	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
+	return dut;
+}
+
 struct eng_qp_info dut_info(const struct dut *dut)
 {
 	struct eng_qp_info view;

@@ -132,6 +132,8 @@ int dut_teardown(void **state);
 void dut_raise(struct dut *dut, enum eng_qp_state to);
 /* Returns a default RC queue pair in RTS; packets sent until then are dropped from the record. */
 struct dut *dut_rts(struct dut_config config);
+/* As dut_rts(), to a peer that has reported that it does not report credits. */
+struct dut *dut_unlimited(struct dut_config config);
 void dut_set_state(struct dut *dut, enum eng_qp_state to);
 /* Memory for depth READs and Atomics, more than before. */
 void dut_set_replay(struct dut *dut, uint32_t depth);

@@ -11,14 +11,6 @@
 /* The shortest timeout that leaves time to solicit an ACK is 16.8 ms. */
 #define SHORTEST_PATIENT_CODE 12
 
-static struct dut *unlimited(struct dut_config config)
-{
-	struct dut *dut = dut_rts(config);
-
-	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
-	return dut;
-}
-
 /* Post a WRITE of one packet: does it have AckReq? */
 static bool asks(struct dut *dut, uint32_t psn, uint32_t flags)
 {
@@ -29,7 +21,7 @@ static bool asks(struct dut *dut, uint32_t psn, uint32_t flags)
 /* A signaled request has AckReq at its end; of others one has it once in a while. */
 static void test_signals_and_streams(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint32_t psn = DUT_SQ_PSN;
 
 	(void)state;
@@ -69,7 +61,7 @@ static uint64_t solicitations(struct dut *dut)
 /* Silence: a solicitation, and no retry.  The ACK is for all that has been sent. */
 static void test_asked_later(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t start = dut->now;
 
 	(void)state;
@@ -96,7 +88,7 @@ static void test_asked_later(void **state)
 /* Without responses ACK probes are sent at growing intervals, and the timeout stays. */
 static void test_asked_in_vain(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t start = dut->now, sent = 0;
 
 	(void)state;
@@ -122,7 +114,7 @@ static void test_asked_in_vain(void **state)
 /* Memory whose owner knows by other means that the request is done is not read any more. */
 static void test_memory_is_not_read_again(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	unsigned int regions = dut->region_count;
 
 	(void)state;
@@ -140,7 +132,7 @@ static void test_memory_is_not_read_again(void **state)
 /* A solicitation that does not leave at once is repeated, unless the ACK has come. */
 static void test_solicitation_that_does_not_go(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	struct eng_burst burst = dut_empty_burst(dut, 1);
 
 	(void)state;
@@ -170,7 +162,7 @@ static void test_solicitation_that_does_not_go(void **state)
 /* A message now and then has AckReq. */
 static void test_slow_messages(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S7 test */
@@ -195,19 +187,19 @@ static void test_no_time_to_ask_later(void **state)
 	(void)state;
 	/* rule S7 test */
 	for (unsigned int i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
-		dut = unlimited(configs[i]);
+		dut = dut_unlimited(configs[i]);
 		assert_true(asks(dut, DUT_SQ_PSN, 0));
 		assert_true(asks(dut, DUT_SQ_PSN + 1, 0));
 		dut_teardown(NULL);
 	}
-	dut = unlimited((struct dut_config){ .timeout_code = SHORTEST_PATIENT_CODE });
+	dut = dut_unlimited((struct dut_config){ .timeout_code = SHORTEST_PATIENT_CODE });
 	assert_false(asks(dut, DUT_SQ_PSN, 0));
 }
 
 /* Where packets are lost, the loss of the last one should be noticed soon. */
 static void test_after_a_loss(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S7 test */
@@ -227,8 +219,8 @@ static void test_after_a_loss(void **state)
 static void test_other_queue_pairs(void **state)
 {
 	struct eng_inflight_budget share = { .limit = 1 << 20 };
-	struct dut *other = unlimited((struct dut_config){ .share = &share });
-	struct dut *dut = unlimited((struct dut_config){ .share = &share });
+	struct dut *other = dut_unlimited((struct dut_config){ .share = &share });
+	struct dut *dut = dut_unlimited((struct dut_config){ .share = &share });
 
 	(void)state;
 	/* rule S7 test */
@@ -242,7 +234,7 @@ static void test_other_queue_pairs(void **state)
 /* A send queue that is half full, and one of a single request. */
 static void test_full_queue(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ .sq_slots = 8 });
+	struct dut *dut = dut_unlimited((struct dut_config){ .sq_slots = 8 });
 
 	(void)state;
 	/* rule S9 test */
@@ -250,7 +242,7 @@ static void test_full_queue(void **state)
 		assert_false(asks(dut, DUT_SQ_PSN + i, 0));
 	assert_true(asks(dut, DUT_SQ_PSN + 3, 0));
 	dut_teardown(NULL);
-	dut = unlimited((struct dut_config){ .sq_slots = 1 });
+	dut = dut_unlimited((struct dut_config){ .sq_slots = 1 });
 	assert_true(asks(dut, DUT_SQ_PSN, 0));
 }
 
@@ -276,7 +268,7 @@ static void test_few_credits(void **state)
  */
 static void test_local_request_waits(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	struct eng_send_wqe *wqe;
 
 	(void)state;
@@ -298,7 +290,7 @@ static void test_local_request_waits(void **state)
 /* Nor does one with a local error fail before those are complete. */
 static void test_local_fault_waits(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	struct eng_send_wqe *wqe;
 
 	(void)state;
@@ -320,7 +312,7 @@ static void test_local_fault_waits(void **state)
 /* Draining is waited for as well. */
 static void test_drain(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S10 test */
@@ -338,7 +330,7 @@ static void test_drain(void **state)
 /* All the responses of a READ are due, not the first alone: they are not asked for again. */
 static void test_read_in_part(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint8_t bytes[DUT_MTU] = { 0 };
 
 	(void)state;

@@ -4,14 +4,6 @@
 
 #include <string.h>
 
-static struct dut *unlimited(struct dut_config config)
-{
-	struct dut *dut = dut_rts(config);
-
-	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
-	return dut;
-}
-
 /* Post count SENDs of one packet; the packets are taken. */
 static void post_sends(struct dut *dut, uint32_t count)
 {
@@ -45,7 +37,7 @@ static void expect_unchanged(struct dut *dut, const struct eng_qp_info *before)
 /* An ACK covers all before it. */
 static void test_ack_covers_all_before(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ .sq_psn = 0xfffffd });
+	struct dut *dut = dut_unlimited((struct dut_config){ .sq_psn = 0xfffffd });
 
 	(void)state;
 	/* rule S7 test, rule S8 test */
@@ -62,7 +54,7 @@ static void test_ack_covers_all_before(void **state)
 /* An ACK older than the window is a duplicate: nothing. */
 static void test_older_ack_is_nothing(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	struct eng_qp_info before;
 	uint64_t deadline;
 
@@ -87,7 +79,7 @@ static void test_ghosts_are_dropped(void **state)
 	static const uint8_t syndromes[] = { ACK_CODE(31),    ACK_CODE(3), RNR_NAK(1),
 					     NAK_SEQUENCE,    NAK_INVALID, NAK_ACCESS,
 					     NAK_OPERATIONAL, 0x64,	   0x45 };
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint8_t bytes[8] = { 0 };
 	struct eng_qp_info before;
 
@@ -113,7 +105,7 @@ static void test_ghosts_are_dropped(void **state)
 /* Reserved syndromes and NAK codes are dropped even inside the window. */
 static void test_reserved_syndromes(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	struct eng_qp_info before;
 
 	(void)state;
@@ -131,7 +123,7 @@ static void test_reserved_syndromes(void **state)
 /* A NAK for PSN n acknowledges the SENDs and WRITEs before n; sequence error: again from n. */
 static void test_sequence_nak(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S11 test */
@@ -149,7 +141,7 @@ static void test_sequence_nak(void **state)
 /* A NAK in the middle of a message: its rest goes again, with the right opcodes. */
 static void test_sequence_nak_inside_a_message(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	const struct wire_packet *packet;
 
 	(void)state;
@@ -183,7 +175,7 @@ static void test_fatal_naks(void **state)
 	 * same.
 	 */
 	for (int i = 0; i < 3; i++) {
-		struct dut *dut = unlimited((struct dut_config){ 0 });
+		struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 		uint64_t ids[4], recv;
 
 		ids[0] = dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
@@ -208,7 +200,7 @@ static void test_fatal_naks(void **state)
 /* A READ is complete by its own responses only: a later ACK is an implied NAK for it. */
 static void test_later_ack_implies_nak_of_read(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t write, read, send;
 	uint8_t bytes[16];
 
@@ -236,7 +228,7 @@ static void test_later_ack_implies_nak_of_read(void **state)
 /* The same for an Atomic, and for a NAK behind it: it does not acknowledge the Atomic. */
 static void test_later_nak_does_not_complete_atomic(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t value = 77, atomic;
 
 	(void)state;
@@ -256,7 +248,7 @@ static void test_later_nak_does_not_complete_atomic(void **state)
 /* A READ or Atomic response acknowledges the SENDs and WRITEs before it. */
 static void test_response_acknowledges_what_is_before(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint8_t bytes[8] = { 1 };
 
 	(void)state;
@@ -271,7 +263,7 @@ static void test_response_acknowledges_what_is_before(void **state)
 /* A response of the wrong kind completes nothing. */
 static void test_response_of_the_wrong_kind(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint8_t bytes[8] = { 1 };
 
 	(void)state;
@@ -285,7 +277,7 @@ static void test_response_of_the_wrong_kind(void **state)
 	for (unsigned int i = 0; i < dut->wc_count; i++)
 		assert_int_not_equal(dut->wcs[i].status, ENG_SUCCESS);
 	/* A plain ACK does not complete a READ. */
-	dut = unlimited((struct dut_config){ 0 });
+	dut = dut_unlimited((struct dut_config){ 0 });
 	dut_post(dut, ENG_READ, 8, ENG_SIGNALED);
 	dut_forget(dut);
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
@@ -295,7 +287,7 @@ static void test_response_of_the_wrong_kind(void **state)
 /* A request with memory that is not ours fails locally, in its turn, with nothing sent. */
 static void test_local_protection_error(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t before, wrong, after;
 	struct eng_send_wqe *wqe;
 

@@ -8,12 +8,8 @@
 
 static struct dut *unlimited(struct dut_config config)
 {
-	struct dut *dut;
-
 	config.timeout_code = config.timeout_code ? config.timeout_code : TIMEOUT_CODE;
-	dut = dut_rts(config);
-	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
-	return dut;
+	return dut_unlimited(config);
 }
 
 /*

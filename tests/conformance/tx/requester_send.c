@@ -6,14 +6,6 @@
 #include <string.h>
 
 /* In RTS, with a peer that does not limit. */
-static struct dut *unlimited(struct dut_config config)
-{
-	struct dut *dut = dut_rts(config);
-
-	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
-	return dut;
-}
-
 static uint8_t opcode_at(const uint8_t opcodes[4], uint32_t i, uint32_t count)
 {
 	return count == 1      ? opcodes[3]
@@ -82,7 +74,7 @@ static void test_cutting_of_messages(void **state)
 	/* rule S1 test, rule S2 test, rule S15 test */
 	for (unsigned int kind = 0; kind < 5; kind++) {
 		for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {
-			struct dut *dut = unlimited((struct dut_config){ .mtu = mtu });
+			struct dut *dut = dut_unlimited((struct dut_config){ .mtu = mtu });
 			const uint32_t lengths[] = { 0,	  1,	   2,	    3,		mtu - 1,
 						     mtu, mtu + 1, 2 * mtu, 3 * mtu + 7 };
 			uint32_t psn = DUT_SQ_PSN;
@@ -100,7 +92,7 @@ static void test_gathered_payload(void **state)
 {
 	static const uint8_t opcodes[4] = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
 					    WIRE_SEND_ONLY };
-	struct dut *dut = unlimited((struct dut_config){ .gather = true, .ipv6 = true });
+	struct dut *dut = dut_unlimited((struct dut_config){ .gather = true, .ipv6 = true });
 	uint32_t psn = DUT_SQ_PSN;
 
 	(void)state;
@@ -112,7 +104,7 @@ static void test_gathered_payload(void **state)
 /* A message from several elements, some of them empty, and inline data. */
 static void test_sources_of_payload(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	struct eng_send_wqe *wqe = dut_wqe(dut, ENG_SEND, 2000, ENG_SIGNALED);
 	const struct wire_packet *packet;
 
@@ -137,7 +129,7 @@ static void test_sources_of_payload(void **state)
 /* Consecutive PSNs from sq_psn on, across the wrap; a READ takes as many as it has responses. */
 static void test_psns_are_consecutive(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ .sq_psn = 0xfffffc });
+	struct dut *dut = dut_unlimited((struct dut_config){ .sq_psn = 0xfffffc });
 
 	(void)state;
 	/* rule S2 test */
@@ -158,7 +150,7 @@ static void test_psns_are_consecutive(void **state)
 /* Packets follow each other without any ACK in between. */
 static void test_no_waiting_for_acks(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S3 test */
@@ -173,7 +165,7 @@ static void test_no_waiting_for_acks(void **state)
 /* A request of its own, in the fields of READ and Atomics. */
 static void test_read_and_atomic_requests(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	const struct wire_packet *packet;
 
 	(void)state;
@@ -199,7 +191,7 @@ static void test_read_and_atomic_requests(void **state)
 /* The WQE completes with the ACK of its last packet, not before; the MSN has no effect. */
 static void test_completion_is_by_psn(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
 	uint64_t first, second;
 
 	(void)state;
@@ -224,7 +216,7 @@ static void test_unsignaled(void **state)
 	(void)state;
 	/* rule S9 test */
 	for (int all = 0; all < 2; all++) {
-		struct dut *dut = unlimited((struct dut_config){ .signal_all = all });
+		struct dut *dut = dut_unlimited((struct dut_config){ .signal_all = all });
 		uint64_t quiet = dut_post(dut, ENG_SEND, 8, 0);
 		uint64_t told = dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
 
@@ -241,7 +233,7 @@ static void test_unsignaled(void **state)
 /* In a long message ACKs are asked for often enough to keep the window moving. */
 static void send_long_message(uint32_t window)
 {
-	struct dut *dut = unlimited((struct dut_config){ .cwnd = window, .mtu = 4096 });
+	struct dut *dut = dut_unlimited((struct dut_config){ .cwnd = window, .mtu = 4096 });
 	struct eng_send_wqe *wqe;
 	uint32_t acked = 0, total = 1000;
 	unsigned int seen = 0;

@@ -4,14 +4,6 @@
 
 #define CODE_14_NS (UINT64_C(4096) << 14)
 
-static struct dut *unlimited(struct dut_config config)
-{
-	struct dut *dut = dut_rts(config);
-
-	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
-	return dut;
-}
-
 static void expect_timeout_after(const struct dut *dut, uint64_t ns)
 {
 	assert_false(eng_times_out(dut->qp, dut->now + ns - 1));
@@ -27,7 +19,7 @@ static void test_longer_timeouts(void **state)
 	(void)state;
 	/* rule S10 test */
 	for (unsigned int i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		struct dut *dut = unlimited((struct dut_config){ .timeout_code = codes[i][0] });
+		struct dut *dut = dut_unlimited((struct dut_config){ .timeout_code = codes[i][0] });
 		uint64_t ns = UINT64_C(4096) << codes[i][0];
 
 		dut_post(dut, ENG_SEND, 8, 0);
@@ -50,7 +42,7 @@ static void test_longer_timeouts(void **state)
 /* Timeout code 0: never. */
 static void test_no_timeout(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ .timeout_code = DUT_NO_TIMEOUT });
+	struct dut *dut = dut_unlimited((struct dut_config){ .timeout_code = DUT_NO_TIMEOUT });
 
 	(void)state;
 	/* rule S10 test */
@@ -68,7 +60,7 @@ static void test_timeout_codes(void **state)
 	(void)state;
 	/* rule S10 test */
 	for (uint32_t code = 1; code < 32; code++) {
-		struct dut *dut = unlimited((struct dut_config){ .timeout_code = code });
+		struct dut *dut = dut_unlimited((struct dut_config){ .timeout_code = code });
 
 		dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
 		dut_forget(dut);
@@ -84,7 +76,8 @@ static void test_timeout_codes(void **state)
  */
 static void test_restored_retries(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ .timeout_code = 14, .retry_count = 7 });
+	struct dut *dut =
+		dut_unlimited((struct dut_config){ .timeout_code = 14, .retry_count = 7 });
 	uint32_t timeouts = 0;
 	uint64_t start;
 
@@ -107,7 +100,8 @@ static void test_restored_retries(void **state)
 /* Progress begins another 10 s. */
 static void test_restored_after_progress(void **state)
 {
-	struct dut *dut = unlimited((struct dut_config){ .timeout_code = 14, .retry_count = 1 });
+	struct dut *dut =
+		dut_unlimited((struct dut_config){ .timeout_code = 14, .retry_count = 1 });
 
 	(void)state;
 	/* rule S10 test */
