@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Environment variables, right and wrong, and what one user's use of an address means to others."""
 import collections
-import json
 import os
 import re
 import shutil
@@ -11,6 +10,7 @@ import pytest
 
 import harness
 import perftest
+import shm
 import verbs_peer
 
 SECOND_USER = 4711
@@ -80,10 +80,9 @@ def test_a_delay_ends_while_all_threads_sleep(loopback):
 
 
 def counters(place, process):
-    """Sums of the counters of a process and of its queue pairs; none if it cannot be read."""
-    shown = place.run(os.path.join(place.scratch.bin, "uroce-stat"), "--json", process.pid)
+    """Sums of the counters of a process and of its queue pairs; none before it has a device."""
     found = collections.Counter()
-    for one in json.loads(shown.output) if shown.popen.returncode == 0 else []:
+    for one in shm.shown(place, process):
         for part in (one, *one["qps"]):
             found.update(part["counters"])
     return found
