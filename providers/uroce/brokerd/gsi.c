@@ -122,6 +122,12 @@ void gsi_remove_client(struct brokerd *brokerd, const struct client *client)
 
 /* ---- routing ---- */
 
+/* Returns true while clients of an earlier broker are expected to return. */
+static bool is_in_grace(const struct brokerd *brokerd, uint64_t now)
+{
+	return now < brokerd->started_at + (uint64_t)GRACE_MS * NS_PER_MS;
+}
+
 static bool any_client_is_claiming(const struct brokerd *brokerd)
 {
 	const struct client *client = brokerd->clients;
@@ -137,7 +143,7 @@ static bool any_client_is_claiming(const struct brokerd *brokerd)
  */
 static bool clients_may_return(const struct brokerd *brokerd, uint64_t now)
 {
-	return now < brokerd->started_at + (uint64_t)GRACE_MS * NS_PER_MS &&
+	return is_in_grace(brokerd, now) &&
 	       (brokerd->slots.absent || any_client_is_claiming(brokerd));
 }
 
@@ -165,7 +171,7 @@ static enum mad_route choose_by_slot(struct brokerd *brokerd, const struct targe
 	*client = client_of_slot(brokerd, target->slot);
 	if (receives_mads(*client, address))
 		return ROUTE_CLIENT;
-	if (*client && (*client)->is_claiming && clients_may_return(brokerd, now))
+	if (*client && (*client)->is_claiming && is_in_grace(brokerd, now))
 		return ROUTE_KEEP;
 	/*
 	 * The client does not receive MADs at this address, so another one replies for the host,

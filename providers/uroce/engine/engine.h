@@ -344,8 +344,7 @@ bool eng_retries_nearly_spent(const struct eng_qp *qp);
 uint64_t eng_timeouts(const struct eng_qp *qp);
 
 enum eng_path_loss {
-	/* Default.  Within a host only the Local ACK Timeout repairs the loss of a single packet.
-	 */
+	/* Default: probes on a network, and within a host only after a loss was reported. */
 	ENG_PATH_USUAL,
 	/*
 	 * The transport blocks (eng_tx_rollback()) instead of dropping packets, as shared memory

@@ -295,7 +295,7 @@ struct eng_qp {
 	bool rq_shared;
 	bool reports_credits; /* AETHs carry credit counts (rules C2, C7) */
 	bool signal_all;
-	enum eng_path_loss path_loss;
+	enum eng_path_loss path_loss; /* eng_set_path_loss() */
 	uint32_t cwnd_packets;
 	const struct cc_ops *cc_ops;
 	struct eng_inflight_budget *inflight_budget;
