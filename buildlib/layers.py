@@ -59,13 +59,13 @@ LAYERS = {
                   "broker util",
                   groups=(
         group("contract and terms", "link.h link_priv shm.h ring sockaddr "
-              "client.h port.h netdev thread memfd scm_rights fd.h"),
-        group("descriptors, the host", "fd.c userns slot_set netdev_watch neighbour "
+              "client.h port.h netdev thread memfd scm_rights fd.h slot_set.h"),
+        group("descriptors, the host", "fd.c userns slot_set.c netdev_watch neighbour "
               "port_owner path_mtu"),
         group("one exchange with the broker", "start exchange"),
         group("return to a broker", "return"),
         group("the broker's client", "client.c"),
-        group("requests", "requests guest"),
+        group("requests", "requests guest slot_fd"),
         group("shared memory", "region channel client_conns.c"),
         group("data path", "connected_tx udp delivery"),
         group("addresses, peers, opening", "addr peer peer_table mcast link.c"),

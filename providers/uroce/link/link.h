@@ -182,7 +182,8 @@ void link_peer_path(const struct link_peer *peer, struct link_path *path);
  * Returns true if the socket of slot at the peer has room for this many further bytes, as the
  * kernel counts them.  Also returns true if that is unknown (only the address of addr itself can be
  * checked), and if the owner of the full socket has not read for a second: it is stopped or dead,
- * and what is sent to it is lost, as on a network.
+ * and what is sent to it is lost, as on a network.  If the socket is not known yet, requests it
+ * from the broker, and returns false until the reply, for at most a second.
  */
 bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_t bytes);
 
@@ -284,6 +285,11 @@ int link_delivery_receive(struct link *link, struct link_batch *batch);
  */
 int link_broker_fd(const struct link *link);
 void link_maintain_broker(struct link *link, void (*wait_callback)(void *arg), void *arg);
+/*
+ * Called after link_maintain_broker(), with the same arguments: requests the sockets that
+ * link_peer_has_room() was called for and did not know.
+ */
+void link_open_wanted_slot_fds(struct link *link, void (*wait_callback)(void *arg), void *arg);
 /* Returns how many times the link has returned to another broker. */
 unsigned int link_broker_changes(const struct link *link);
 /*

@@ -30,6 +30,7 @@
 #include "fd.h"
 #include "link/udp/sockaddr.h"
 #include "link.h"
+#include "slot_set.h"
 
 #define LINK_UDP_PORT 4791
 #ifndef UDP_SEGMENT
@@ -46,13 +47,20 @@
  */
 bool link_udp_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid);
 
-/* ---- addr.c ---- */
+/* ---- slot_fd.c ---- */
 
 /*
  * Requests a duplicate of the slot's socket, by which link_peer_has_room() checks how full that
  * socket is.  Does nothing within a second of the last request.  Caller holds no lock.
  */
 void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot);
+/*
+ * Called by senders if slot_fd[slot] is -1: has link_open_wanted_slot_fds() request that socket,
+ * unless that was done within the last second.  Returns true if the sender should wait: until the
+ * broker has replied to the first request for this slot, but at most a second.  Any thread; takes
+ * no lock.
+ */
+bool link_addr_want_slot_fd(struct link_addr *addr, unsigned int slot);
 
 /* ---- userns.c ---- */
 
@@ -74,6 +82,7 @@ struct link {
 	atomic_int receive_buffer;	   /* requested size in bytes */
 	atomic_bool shares_memory;	   /* link_set_shared_memory() */
 	_Atomic(uint32_t) refused_version; /* link_shm_refused_version() */
+	atomic_bool slot_fds_wanted;	   /* for link_open_wanted_slot_fds() */
 	atomic_bool abandoned;
 	pthread_mutex_t open_lock;
 	pthread_mutex_t lock;
@@ -154,8 +163,9 @@ struct link_addr {
 	struct link_channel *channel[LINK_SLOTS];
 	/* Earliest time of the next request for a channel, in ms; under open_lock. */
 	int64_t next_request_ms[LINK_SLOTS];
-	/* Earliest time of the next request for the slot's socket, in ms; under open_lock. */
-	int64_t next_slot_fd_ms[LINK_SLOTS];
+	/* Earliest time of the next request for the slot's socket, in ms; 0: none was made. */
+	_Atomic int64_t next_slot_fd_ms[LINK_SLOTS];
+	struct link_slot_set wanted_slot_fds; /* slots whose socket should be requested */
 	struct link_rx_stall rx_stall[LINK_SLOTS];
 };
 

@@ -98,6 +98,7 @@ static bool handle_events(struct progress *progress, const struct epoll_event *e
 		case SOURCE_BROKER:
 			run_deliveries(progress);
 			link_maintain_broker(progress->link, run_cycle_if_free, progress);
+			link_open_wanted_slot_fds(progress->link, run_cycle_if_free, progress);
 			if (link_broker_changes(progress->link) != progress->broker_changes) {
 				progress->broker_changes = link_broker_changes(progress->link);
 				atomic_store(&progress->gsi_wakeup.pending, true);

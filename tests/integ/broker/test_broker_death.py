@@ -14,6 +14,7 @@ import time
 import pytest
 
 import broker_client as bc
+import datagrams
 import harness
 import verbs_peer
 from test_broker import ADDRESS, broker, broker_program, place, short_idle, until
@@ -53,6 +54,21 @@ def test_broker_is_killed(place):
         process.done()
     until(lambda: not bc.brokers(place), "the broker does not end", 5)
     place.await_no_sockets()
+
+
+@pytest.mark.parametrize("is_stopped", (False, True))
+def test_first_datagram_to_a_process(place, is_stopped):
+    """Its sender requests the receiver's socket from the broker, and waits a second at most."""
+    receiver, sender = datagrams.End(place), datagrams.End(place)
+    broker_pid = one_broker(place)
+    if is_stopped:
+        os.kill(broker_pid, signal.SIGSTOP)
+    start = time.monotonic()
+    sender.send(f"::ffff:{ADDRESS}", receiver.qpn, 4)
+    assert receiver.receive(3000)
+    took = time.monotonic() - start
+    os.kill(broker_pid, signal.SIGCONT)
+    assert took < (1.5 if is_stopped else 0.5), took
 
 
 def test_idle_after_a_return(place):

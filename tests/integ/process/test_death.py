@@ -7,9 +7,11 @@ import time
 import pytest
 
 import harness
+import perftest
 import verbs_peer
 
 ACK_TIMEOUT = 4.096e-6  # times 2^timeout
+MESSAGES = 8000
 
 
 @pytest.fixture(params=["loopback", "veth"])
@@ -66,6 +68,23 @@ def test_unreliable_sender_goes_on(loopback, number):
     survivor.close()
     survivor.end()
     victim.process.kill()
+
+
+@pytest.mark.parametrize("service", ("UC", "UD"))
+def test_nothing_is_lost_by_a_receiver_without_a_processor(loopback, service):
+    """Its socket holds far fewer bytes than are sent; each message has a receive."""
+    server, client = perftest.start(loopback, "ib_send_bw", "-c", service, "-s", 4096,
+                                    "-n", MESSAGES, "-r", MESSAGES)
+    stops = 0
+    while client.running():
+        os.kill(server.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        os.kill(server.pid, signal.SIGCONT)
+        time.sleep(0.02)
+        stops += 1
+    perftest.finish(server, client)
+    perftest.check_report(client, [4096], MESSAGES)
+    assert stops > 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])

@@ -2,69 +2,19 @@
 """Datagrams between processes and hosts: addresses that come and go, what is shown of the network
 header, and multicast groups with members in several places."""
 import ipaddress
-import os
-import selectors
 import time
 
 import pytest
 
 import harness
 import perftest
+from datagrams import CLASS, End, HOPS
 
-PROGRAM = os.path.join(harness.BUILD, "tests", "datagram_end")
 GROUPS = ((4, "::ffff:239.9.8.7"), (6, "ff0e::987"), (6, "ff02::987"))
 EVERYBODY = 0xffffff
-HOPS, CLASS = 77, 0x28
 COUNT = 5
 # Less than what an End has receives for.
 MANY = 40
-
-
-class End:
-    def __init__(self, place):
-        self.place = place
-        program = os.path.join(place.scratch.path, "datagram_end")
-        if not os.path.exists(program):
-            harness.shutil.copy(PROGRAM, program)
-        self.process = place.start(program, place.device, interactive=True)
-        self.qpn = int(self.answer())
-
-    def answer(self):
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.process.popen.stdout, selectors.EVENT_READ)
-            assert selector.select(harness.PATIENCE), f"no answer: {self.process}"
-        line = self.process.popen.stdout.readline()
-        assert line, self.process
-        return line.strip()
-
-    def tell(self, *words):
-        self.process.popen.stdin.write(" ".join(map(str, words)) + "\n")
-        self.process.popen.stdin.flush()
-        return self.answer()
-
-    def attach(self, gid):
-        assert self.tell("attach", gid) == "0"
-
-    def detach(self, gid):
-        assert self.tell("detach", gid) == "0"
-
-    def send(self, gid, qpn, version, count=1):
-        assert self.tell("send", gid, self.place.gid_index(version), qpn, HOPS, CLASS, count) == "0"
-
-    def receive(self, milliseconds=2000):
-        """(version, source, destination, hop limit, traffic class) of a datagram, or None."""
-        text = self.tell("receive", milliseconds)
-        if text == "none":
-            return None
-        header = bytes.fromhex(text)
-        if header[0] >> 4 == 6:
-            addresses = header[8:24], header[24:40]
-            hops, traffic_class = header[7], (header[0] & 15) << 4 | header[1] >> 4
-            return 6, *map(ipaddress.ip_address, addresses), hops, traffic_class
-        header = header[20:]
-        assert header[0] == 0x45, text
-        return (4, ipaddress.ip_address(header[12:16]), ipaddress.ip_address(header[16:20]),
-                header[8], header[1])
 
 
 def own_address(place, version):

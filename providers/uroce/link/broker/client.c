@@ -324,6 +324,16 @@ static void set_timer(const struct link_broker *broker, unsigned int after_ms)
 	timerfd_settime(broker->timer_fd, 0, &due, NULL);
 }
 
+void link_broker_wake(struct link_broker *broker, unsigned int after_ms)
+{
+	const struct itimerspec due = {
+		.it_value.tv_nsec = after_ms ? (long)after_ms * 1000000 : 1,
+	};
+
+	if (atomic_load(&broker->retry_ms) == 0)
+		timerfd_settime(broker->timer_fd, 0, &due, NULL);
+}
+
 void link_broker_set_pinger(struct link_broker *broker, bool on)
 {
 	atomic_store(&broker->is_pinger, on);

@@ -134,6 +134,11 @@ int link_broker_start(int listener, char error[LINK_ERROR_TEXT]);
 /* return.c: claims what the link holds from a new broker, over the connection fd. */
 int link_broker_claim_all(struct link *link, int fd);
 
+/*
+ * Makes link_broker_fd() readable after this time, less than a second, unless the next attempt to
+ * return to a broker is scheduled.  Any thread; takes no lock.
+ */
+void link_broker_wake(struct link_broker *broker, unsigned int after_ms);
 /* Starts or stops sending PING regularly, as the broker demands.  Any thread; takes no lock. */
 void link_broker_set_pinger(struct link_broker *broker, bool on);
 

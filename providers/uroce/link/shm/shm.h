@@ -27,20 +27,6 @@ static inline size_t link_region_ring_offset(unsigned int slot)
 	return UROCE_ABI_REGION_HEAD_BYTES + (size_t)slot * UROCE_ABI_RING_STRIDE;
 }
 
-/* A set of slots that one thread iterates over while others change it */
-struct link_slot_set {
-	atomic_uint_fast64_t nonzero_words; /* bit i: word i is not 0, or was not 0 before */
-	atomic_uint_fast64_t word[LINK_SLOTS / 64];
-};
-
-_Static_assert(LINK_SLOTS <= 64 * 64, "a word of words");
-
-bool link_slot_set_has(const struct link_slot_set *set, unsigned int slot);
-void link_slot_set_add(struct link_slot_set *set, unsigned int slot);
-void link_slot_set_remove(struct link_slot_set *set, unsigned int slot);
-/* Returns the lowest slot of the set that is not below slot, or LINK_SLOTS. */
-unsigned int link_slot_set_next(const struct link_slot_set *set, unsigned int slot);
-
 /* One ring of another process's region. */
 struct link_channel {
 	unsigned int refs; /* under link->lock */

@@ -10,9 +10,6 @@
 #include "broker/names.h"
 #include "link/shm/shm.h"
 
-/* Minimum interval between two requests for the socket of a slot, whose owner may have changed */
-#define SLOT_FD_PAUSE_MS 1000
-
 enum {
 	USER_TEXT = 48,
 	REMEDY_TEXT = 64,
@@ -124,32 +121,6 @@ static void publish_addr(struct link *link, struct link_addr *addr)
 	addr->next = link->addrs;
 	link->addrs = addr;
 	link_mutex_unlock(link, &link->lock);
-}
-
-/* Replaces the descriptor but keeps its number, since other threads may use it. */
-static void store_slot_fd(int *slot_fd, int fd)
-{
-	if (*slot_fd < 0) {
-		__atomic_store_n(slot_fd, fd, __ATOMIC_RELEASE);
-		return;
-	}
-	dup3(fd, *slot_fd, O_CLOEXEC);
-	close(fd);
-}
-
-void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot)
-{
-	struct link *link = addr->link;
-	int fd;
-
-	link_mutex_lock(link, &link->open_lock);
-	if (!link_has_slot(link, slot) && link_now_ms() >= addr->next_slot_fd_ms[slot]) {
-		fd = link_broker_slot_fd(link, &addr->endpoint, slot);
-		if (fd >= 0)
-			store_slot_fd(&addr->slot_fd[slot], fd);
-		addr->next_slot_fd_ms[slot] = link_now_ms() + SLOT_FD_PAUSE_MS;
-	}
-	link_mutex_unlock(link, &link->open_lock);
 }
 
 void link_addr_close_fds(struct link_addr *addr)

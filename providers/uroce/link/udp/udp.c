@@ -286,21 +286,38 @@ static bool is_stalled(struct link_rx_stall *rx_stall)
 	return false;
 }
 
+/* Returns the socket that the slot reads, or -1 if it is not known. */
+static int receiver_fd(const struct link_addr *addr, unsigned int slot)
+{
+	if (addr->unsteered || slot == addr->link->slot)
+		return addr->fd;
+	return __atomic_load_n(&addr->slot_fd[slot], __ATOMIC_ACQUIRE);
+}
+
 bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_t bytes)
 {
 	struct link_addr *addr = peer->addr;
 	struct link_rx_stall *rx_stall;
 	uint32_t info[SK_MEMINFO_VARS];
+	int fd;
 
 	/* For a full ring, link_send() itself returns -EAGAIN. */
 	if (peer->channel)
 		return true;
-	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
-	    !read_meminfo(__atomic_load_n(&addr->slot_fd[slot], __ATOMIC_ACQUIRE), info,
-			  SK_MEMINFO_RCVBUF))
+	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS)
+		return true;
+	fd = receiver_fd(addr, slot);
+	if (fd < 0)
+		return !link_addr_want_slot_fd(addr, slot);
+	if (!read_meminfo(fd, info, SK_MEMINFO_RCVBUF))
 		return true;
 	rx_stall = &addr->rx_stall[slot];
 	update_queued(rx_stall, info[SK_MEMINFO_RMEM_ALLOC]);
-	return info[SK_MEMINFO_RMEM_ALLOC] + bytes <= info[SK_MEMINFO_RCVBUF] ||
-	       is_stalled(rx_stall);
+	if (info[SK_MEMINFO_RMEM_ALLOC] + bytes <= info[SK_MEMINFO_RCVBUF])
+		return true;
+	if (!is_stalled(rx_stall))
+		return false;
+	/* The slot may have another owner, with another socket, by now. */
+	link_addr_want_slot_fd(addr, slot);
+	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "shm.h"
+#include "slot_set.h"
 
 static uint64_t word_bit(unsigned int number)
 {
