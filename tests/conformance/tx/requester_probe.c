@@ -8,6 +8,8 @@
 /* The back-off ends at this interval. */
 #define LONGEST_WAIT (TIMEOUT / 8)
 #define SECOND UINT64_C(1000000000)
+/* Code of 64 credits in the AETH */
+#define CREDITS_64 12
 
 /* Four packets under way, the first has been asked for by a NAK and all sent again. */
 static struct dut *after_loss(struct dut_config config, enum eng_op first)
@@ -83,6 +85,52 @@ static void test_lossy_path(void **state)
 			assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], retries + 1);
 		}
 		assert_true(lossy ? probes(dut) > 16 : probes(dut) == 0);
+		dut_teardown(NULL);
+	}
+}
+
+/* Returns a QP with a measured round trip and one packet without AckReq in flight. */
+static struct dut *without_ack_request(enum eng_path_loss path, uint8_t credits)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	eng_set_path_loss(dut->qp, path);
+	dut_ack(dut, DUT_SQ_PSN - 1, credits, 0);
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut->now += 100 * US;
+	dut_ack(dut, DUT_SQ_PSN, credits, 1);
+	dut_post(dut, ENG_WRITE, 8, 0);
+	dut_pull(dut);
+	dut_forget(dut);
+	return dut;
+}
+
+/*
+ * The response to an ACK probe acknowledges nothing new: on a path that is known to lose packets
+ * the packet is lost, with and without credits of the peer.
+ */
+static void test_ack_probe_on_a_lossy_path(void **state)
+{
+	static const uint8_t codes[] = { CREDITS_64, NO_CREDITS_REPORTED };
+
+	(void)state;
+	/* rule S4 test */
+	for (int i = 0; i < 4; i++) {
+		uint8_t credits = codes[i / 2];
+		bool lossy = i % 2;
+		struct dut *dut =
+			without_ack_request(lossy ? ENG_PATH_LOSSY : ENG_PATH_USUAL, credits);
+
+		dut_advance_to_deadline(dut);
+		assert_int_equal(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN)->payload_length, 0);
+		dut_ack(dut, DUT_SQ_PSN, credits, 1);
+		dut_pull(dut);
+		if (lossy)
+			assert_true(
+				expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 1)->ack_request);
+		expect_silence(dut);
+		assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 		dut_teardown(NULL);
 	}
 }
@@ -293,6 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_silence_is_probed),
 		DUT_TEST(test_lossy_path),
+		DUT_TEST(test_ack_probe_on_a_lossy_path),
 		DUT_TEST(test_nak_behind_a_probe),
 		DUT_TEST(test_answer_of_who_has_all),
 		DUT_TEST(test_answer_of_who_missed_the_oldest),

@@ -276,9 +276,9 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
 		credits_arrived(end, packet, news);
-	/* On a network the response to an ACK probe shows a loss as a NAK does. */
-	asking->lossy |= end->world->plan.flows && asking->solicitation_sent && ack && !nak &&
-			 position < before;
+	/* Where losses are probed, the response to an ACK probe shows a loss as a NAK does. */
+	asking->lossy |= plan_probes_losses(&end->world->plan) && asking->solicitation_sent &&
+			 ack && !nak && position < before;
 	asking->volunteers |= ack && !nak && position < before && (packet->syndrome & 31) != 31;
 	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
 	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
@@ -430,12 +430,12 @@ static void check_early(struct sim_end *end, const char *what, bool reason)
 		world_fail(end->world, "%s: a %s without a reason", end->name, what);
 }
 
-/* On a network an ACK probe may find out whether anything is lost, or a READ has arrived. */
+/* Where losses are probed, an ACK probe may find out one, or that a READ has arrived. */
 static bool may_ask_for_losses(struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 
-	return end->world->plan.flows && asking->unacked != asking->high &&
+	return plan_probes_losses(&end->world->plan) && asking->unacked != asking->high &&
 	       silent_for(end, PROBE_MIN_NS);
 }
 
@@ -468,15 +468,15 @@ void asking_solicitation_came(struct sim_end *end, int64_t position,
 }
 
 /*
- * Likewise: one packet, the oldest, is repeated when the peer has reported a loss, and on a network
- * or a lossy path without that.
+ * Likewise: one packet, the oldest, is repeated when the peer has reported a loss, and where losses
+ * are probed without that.
  * rule S10 test
  */
 void oracle_tlp(struct sim_end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
 
-	asking->lossy |= end->world->plan.flows || end->world->plan.lossy_path;
+	asking->lossy |= plan_probes_losses(&end->world->plan);
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
 	check_early(end, "probe", asking->lossy && silent_for(end, PROBE_MIN_NS));
 	asking->probes++;

@@ -355,7 +355,7 @@ void oracle_repair(struct sim_end *end, const struct wire_packet *packet, bool t
 	struct wire_packet whole = *packet;
 
 	/* A peer that has not been seen to keep what comes early may be sent all of it then. */
-	if (end->world->plan.flows && asking->solicitation_sent && !asking->jumped)
+	if (plan_probes_losses(&end->world->plan) && asking->solicitation_sent && !asking->jumped)
 		asking->may_repeat = true;
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
 	    position >= asking->high || asking->rnr_until > end->world->now ||

@@ -209,6 +209,12 @@ static inline enum eng_qp_type plan_type(const struct plan *plan, uint32_t conne
 	return plan->service[connection];
 }
 
+/* Returns true if senders probe whether packets are lost: on a network and on a lossy path. */
+static inline bool plan_probes_losses(const struct plan *plan)
+{
+	return plan->flows || plan->lossy_path;
+}
+
 /* Connections of other services beside those of RC, or instead of them. */
 void plan_services(struct plan *plan);
 /* XRC, UC on shared receive queues, multicast. */

@@ -8,7 +8,7 @@
  *   no packet in flight has AckReq              an ACK probe
  *   parts of READs are missing                  they are requested once more
  *   a retransmission is unacknowledged          it is repeated
- *   on a network, for the first probe           an ACK probe, whose response shows losses
+ *   on a network or lossy path, at first        an ACK probe, whose response shows losses
  *   the peer keeps out-of-order packets         the oldest packet is retransmitted
  *   otherwise                                   only the oldest packet is sent again (PROBE)
  *

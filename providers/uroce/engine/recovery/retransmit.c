@@ -96,9 +96,11 @@ bool retransmit_duplicates_are_acked(const struct requester *req)
 
 bool retransmit_path_is_known(const struct eng_qp *qp)
 {
-	/* Only peers that report credits, as uroce does; not rxe and most adapters. */
-	return cc_is_network(qp) && qp->type == ENG_RC && credit_is_reported(qp) &&
-	       rtt_is_known(&qp->req.rtt);
+	if (!rtt_is_known(&qp->req.rtt))
+		return false;
+	/* On a network only peers that report credits, as uroce does; not rxe and most adapters. */
+	return qp->path_loss == ENG_PATH_LOSSY ||
+	       (cc_is_network(qp) && qp->type == ENG_RC && credit_is_reported(qp));
 }
 
 bool retransmit_ack_shows_loss(const struct eng_qp *qp)
@@ -229,6 +231,11 @@ void retransmit_progress(struct eng_qp *qp)
 	}
 	if (beyond == 0)
 		return;
+	/* Likewise: a peer that reports no credits keeps nothing. */
+	if (!credit_is_reported(qp)) {
+		retransmit_stop(qp);
+		return;
+	}
 	count(qp, ENG_COUNT_ACKS_PAST_HOLE);
 	retransmit->peer = PEER_KEEPS;
 	retransmit->psn = qp->req.unacked_psn;

@@ -11,11 +11,11 @@
  * that report credits are tried, and only a few times unless one succeeds.  Before that they get an
  * unsolicited ACK with our credits (rule C8), by which a uroce peer knows that it may keep packets.
  *
- * On a network the response to an ACK probe is as useful as a NAK: if it acknowledges nothing new,
- * the packets sent before the probe have not arrived.  So one probe detects the loss of a NAK, of a
- * retransmission or of the last packets of a window.  If the network reorders packets, a packet may
- * be sent twice.  While ACKs of duplicates can still arrive, the response to a probe cannot be
- * recognised, and only the probe timeout causes retransmissions.
+ * On a network or a lossy path the response to an ACK probe is as useful as a NAK: if it
+ * acknowledges nothing new, the packets sent before the probe have not arrived.  So one probe
+ * detects the loss of a NAK, of a retransmission or of the last packets of a window.  If the path
+ * reorders packets, a packet may be sent twice.  While ACKs of duplicates can still arrive, the
+ * response to a probe cannot be recognised, and only the probe timeout causes retransmissions.
  */
 #ifndef UROCE_ENGINE_RECOVERY_RETRANSMIT_H
 #define UROCE_ENGINE_RECOVERY_RETRANSMIT_H
@@ -45,7 +45,10 @@ bool retransmit_on_timeout(struct eng_qp *qp, uint64_t now);
  */
 bool retransmit_duplicates_are_acked(const struct requester *req);
 
-/* Returns true on a network, to a peer that reports credits, once a round trip is known. */
+/*
+ * Returns true on a lossy path, and on a network to a peer that reports credits, once a round trip
+ * is known.
+ */
 bool retransmit_path_is_known(const struct eng_qp *qp);
 
 /* Returns true if the response to an ACK probe would be recognised, and show a loss. */
