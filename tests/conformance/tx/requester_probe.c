@@ -229,6 +229,30 @@ static void test_interval_is_bounded(void **state)
 	}
 }
 
+/*
+ * On a path that is known to lose packets, progress halves the interval, since with many losses no
+ * round trip may be measured.
+ */
+static void test_back_off_on_a_lossy_path(void **state)
+{
+	for (int lossy = 0; lossy < 2; lossy++) {
+		struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+
+		(void)state;
+		/* rule S10 test */
+		eng_set_path_loss(dut->qp, lossy ? ENG_PATH_LOSSY : ENG_PATH_USUAL);
+		for (int probe = 0; probe < 3; probe++)
+			dut_advance_to_deadline(dut);
+		for (uint32_t i = 0; i < 3; i++) {
+			dut_ack(dut, DUT_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
+			dut_pull(dut);
+			assert_true(eng_deadline(dut->qp) ==
+				    dut->now + (lossy ? 4 >> i : 8) * FIRST_PROBE);
+		}
+		dut_teardown(NULL);
+	}
+}
+
 /* A NAK calls for all, not for one packet. */
 static void test_nak_ends_a_probe(void **state)
 {
@@ -346,6 +370,7 @@ int main(void)
 		DUT_TEST(test_answer_of_who_has_all),
 		DUT_TEST(test_answer_of_who_missed_the_oldest),
 		DUT_TEST(test_interval_is_bounded),
+		DUT_TEST(test_back_off_on_a_lossy_path),
 		DUT_TEST(test_nak_ends_a_probe),
 		DUT_TEST(test_long_round_trips),
 		DUT_TEST(test_a_late_ack_leaves_probes),

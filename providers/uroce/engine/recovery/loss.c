@@ -55,6 +55,9 @@ static __attribute__((noinline)) void progress_after_silence(struct eng_qp *qp)
 
 	loss->ack_probe_at = 0;
 	loss->resume = LOSS_OPEN;
+	/* Among many losses no round trip may be measured, which would end the back-off. */
+	if (loss->probes > 0 && qp->path_loss == ENG_PATH_LOSSY)
+		loss->probes--;
 	if (loss->action == LOSS_ACTION_ACK_PROBE)
 		loss->action = LOSS_ACTION_NONE;
 	if (loss->state == LOSS_GO_BACK || loss->state == LOSS_PROBE)
