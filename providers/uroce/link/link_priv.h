@@ -120,11 +120,13 @@ struct link_tx {
 	uint16_t wanted_segment;
 };
 
-/* State of a check whether another slot's full socket is being read; see udp.c. */
-struct link_rx_stall {
+/* State of the checks whether another slot's socket has room, and is being read; see udp.c. */
+struct link_rx_room {
 	/* Time in ms at which the socket was first found full; 0: it has been read since. */
-	_Atomic int64_t since;
-	_Atomic uint32_t queued; /* bytes queued at the last check */
+	_Atomic int64_t full_since;
+	_Atomic int64_t checked_ms; /* time of the last check */
+	_Atomic uint32_t queued;    /* bytes queued at the last check */
+	_Atomic uint32_t allowance; /* bytes that may be sent without another check, in that ms */
 };
 
 /*
@@ -166,7 +168,7 @@ struct link_addr {
 	/* Earliest time of the next request for the slot's socket, in ms; 0: none was made. */
 	_Atomic int64_t next_slot_fd_ms[LINK_SLOTS];
 	struct link_slot_set wanted_slot_fds; /* slots whose socket should be requested */
-	struct link_rx_stall rx_stall[LINK_SLOTS];
+	struct link_rx_room rx_room[LINK_SLOTS];
 };
 
 /* Membership in a multicast group, and the socket that has it */

@@ -33,6 +33,11 @@ enum {
 	 * datagrams sent to it in that time should not be lost.
 	 */
 	RECEIVER_TIMEOUT_MS = 1000,
+	/*
+	 * The free bytes divided by this may be sent before the next check.  Senders ask for
+	 * several times the bytes that the kernel will charge.
+	 */
+	ALLOWANCE_DIVISOR = 32,
 };
 
 static size_t total_bytes(const struct iovec *pieces, unsigned int count)
@@ -262,12 +267,44 @@ uint32_t link_socket_drops(int fd)
 	return read_meminfo(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-/* Records the number of queued bytes.  If it has decreased, the owner reads: no stall. */
-static void update_queued(struct link_rx_stall *rx_stall, uint32_t queued)
+/*
+ * Returns true if a check in the same millisecond found room for this burst as well.  Without this
+ * a datagram would take two system calls.
+ */
+static bool use_allowance(struct link_rx_room *room, uint64_t bytes)
 {
-	if (queued < atomic_load_explicit(&rx_stall->queued, memory_order_relaxed))
-		atomic_store_explicit(&rx_stall->since, 0, memory_order_relaxed);
-	atomic_store_explicit(&rx_stall->queued, queued, memory_order_relaxed);
+	uint32_t allowance = atomic_load_explicit(&room->allowance, memory_order_relaxed);
+
+	if (bytes > allowance ||
+	    link_now_ms() != atomic_load_explicit(&room->checked_ms, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&room->allowance, allowance - (uint32_t)bytes, memory_order_relaxed);
+	return true;
+}
+
+/* Records the number of queued bytes.  If it has decreased, the owner reads: no stall. */
+static void update_queued(struct link_rx_room *room, uint32_t queued)
+{
+	if (queued < atomic_load_explicit(&room->queued, memory_order_relaxed))
+		atomic_store_explicit(&room->full_since, 0, memory_order_relaxed);
+	atomic_store_explicit(&room->queued, queued, memory_order_relaxed);
+}
+
+/*
+ * Returns true if these bytes fit into the free part of the socket buffer, of which an eighth is
+ * left to the allowances of other senders, or if nothing is queued.
+ */
+static bool fits(struct link_rx_room *room, const uint32_t info[SK_MEMINFO_VARS], uint64_t bytes)
+{
+	uint32_t size = info[SK_MEMINFO_RCVBUF], queued = info[SK_MEMINFO_RMEM_ALLOC];
+
+	update_queued(room, queued);
+	if (queued > 0 && queued + bytes > size - size / 8)
+		return false;
+	atomic_store_explicit(&room->allowance, (size - queued) / ALLOWANCE_DIVISOR,
+			      memory_order_relaxed);
+	atomic_store_explicit(&room->checked_ms, link_now_ms(), memory_order_relaxed);
+	return true;
 }
 
 /*
@@ -275,14 +312,14 @@ static void update_queued(struct link_rx_stall *rx_stall, uint32_t queued)
  * RECEIVER_TIMEOUT_MS since the socket was first found full; short bursts may have found room in
  * that time.
  */
-static bool is_stalled(struct link_rx_stall *rx_stall)
+static bool is_stalled(struct link_rx_room *room)
 {
-	int64_t since = atomic_load_explicit(&rx_stall->since, memory_order_relaxed);
+	int64_t since = atomic_load_explicit(&room->full_since, memory_order_relaxed);
 	int64_t now = link_now_ms();
 
 	if (since)
 		return now - since >= RECEIVER_TIMEOUT_MS;
-	atomic_store_explicit(&rx_stall->since, now, memory_order_relaxed);
+	atomic_store_explicit(&room->full_since, now, memory_order_relaxed);
 	return false;
 }
 
@@ -297,7 +334,7 @@ static int receiver_fd(const struct link_addr *addr, unsigned int slot)
 bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_t bytes)
 {
 	struct link_addr *addr = peer->addr;
-	struct link_rx_stall *rx_stall;
+	struct link_rx_room *room;
 	uint32_t info[SK_MEMINFO_VARS];
 	int fd;
 
@@ -309,13 +346,11 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 	fd = receiver_fd(addr, slot);
 	if (fd < 0)
 		return !link_addr_want_slot_fd(addr, slot);
-	if (!read_meminfo(fd, info, SK_MEMINFO_RCVBUF))
+	room = &addr->rx_room[slot];
+	if (use_allowance(room, bytes) || !read_meminfo(fd, info, SK_MEMINFO_RCVBUF) ||
+	    fits(room, info, bytes))
 		return true;
-	rx_stall = &addr->rx_stall[slot];
-	update_queued(rx_stall, info[SK_MEMINFO_RMEM_ALLOC]);
-	if (info[SK_MEMINFO_RMEM_ALLOC] + bytes <= info[SK_MEMINFO_RCVBUF])
-		return true;
-	if (!is_stalled(rx_stall))
+	if (!is_stalled(room))
 		return false;
 	/* The slot may have another owner, with another socket, by now. */
 	link_addr_want_slot_fd(addr, slot);
