@@ -233,6 +233,15 @@ def test_small_socket_buffers(loopback, command):
     assert perftest.had_no_clock(client) or perftest.rows(client)[0][3] > 10, client
 
 
+def test_buffer_smaller_than_a_burst(loopback):
+    """A sender of UC waits for room, but not for more room than there can be."""
+    server, client = perftest.start(loopback, "ib_send_bw", "-c", "UC", "-s", 65536, "-n", 100,
+                                    "-r", 100, env={"UROCE_RECEIVE_BUFFER": "100000"})
+    perftest.finish(server, client)
+    perftest.check_report(client, [65536], 100)
+    assert perftest.had_no_clock(client) or perftest.rows(client)[0][3] > 10, client
+
+
 def test_one_user_per_address(loopback):
     """The second user is told who has the address, and what to do; the first is not disturbed."""
     harness.need_root()
