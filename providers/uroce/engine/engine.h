@@ -351,7 +351,10 @@ enum eng_path_loss {
 	 * does.  READ responses are not paced.
 	 */
 	ENG_PATH_LOSSLESS,
-	/* The path is known to lose packets, so there are always probes (recovery/probe.h). */
+	/*
+	 * The path is known to lose packets: there are always probes (recovery/probe.h), and the
+	 * response to an ACK probe of any peer shows a loss (recovery/retransmit.h).
+	 */
 	ENG_PATH_LOSSY,
 };
 void eng_set_path_loss(struct eng_qp *qp, enum eng_path_loss loss);

@@ -224,18 +224,17 @@ void retransmit_progress(struct eng_qp *qp)
 	assert(qp->req.loss.state == LOSS_RECOVERY);
 	if (beyond < 0)
 		return;
-	/* Acknowledged before the retransmission was sent: reordered, or the ACK was late. */
-	if (qp->req.loss.action == LOSS_ACTION_RETRANSMIT) {
+	/*
+	 * Acknowledged before the retransmission was sent, or beyond it by a peer that reports no
+	 * credits and so keeps no packets: reordered, or the ACK was late.
+	 */
+	if (qp->req.loss.action == LOSS_ACTION_RETRANSMIT ||
+	    (beyond > 0 && !credit_is_reported(qp))) {
 		retransmit_stop(qp);
 		return;
 	}
 	if (beyond == 0)
 		return;
-	/* Likewise: a peer that reports no credits keeps nothing. */
-	if (!credit_is_reported(qp)) {
-		retransmit_stop(qp);
-		return;
-	}
 	count(qp, ENG_COUNT_ACKS_PAST_HOLE);
 	retransmit->peer = PEER_KEEPS;
 	retransmit->psn = qp->req.unacked_psn;
