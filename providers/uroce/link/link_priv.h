@@ -55,10 +55,10 @@ bool link_udp_port_owner(const struct link_endpoint *endpoint, uint16_t port, ui
  */
 void link_addr_open_slot_fd(struct link_addr *addr, unsigned int slot);
 /*
- * Called by senders if slot_fd[slot] is -1: has link_open_wanted_slot_fds() request that socket,
- * unless that was done within the last second.  Returns true if the sender should wait: until the
- * broker has replied to the first request for this slot, but at most a second.  Any thread; takes
- * no lock.
+ * Called by senders if slot_fd[slot] is -1, or seems to be that of an earlier owner of the slot:
+ * has link_open_wanted_slot_fds() request it, unless that was done within the last second.  Returns
+ * true if the sender should wait: until the broker has replied to the first request for this slot,
+ * but at most a second.  Any thread; takes no lock.
  */
 bool link_addr_want_slot_fd(struct link_addr *addr, unsigned int slot);
 

@@ -314,24 +314,25 @@ static bool broker_has_ended(const struct link_broker *broker)
 }
 
 /* 0 stops the timer. */
-static void set_timer(const struct link_broker *broker, unsigned int after_ms)
+static void set_timer_ns(const struct link_broker *broker, uint64_t after_ns)
 {
 	const struct itimerspec due = {
-		.it_value = { .tv_sec = after_ms / 1000,
-			      .tv_nsec = (long)(after_ms % 1000) * 1000000 },
+		.it_value = { .tv_sec = (time_t)(after_ns / 1000000000),
+			      .tv_nsec = (long)(after_ns % 1000000000) },
 	};
 
 	timerfd_settime(broker->timer_fd, 0, &due, NULL);
 }
 
+static void set_timer(const struct link_broker *broker, unsigned int after_ms)
+{
+	set_timer_ns(broker, after_ms * UINT64_C(1000000));
+}
+
 void link_broker_wake(struct link_broker *broker, unsigned int after_ms)
 {
-	const struct itimerspec due = {
-		.it_value.tv_nsec = after_ms ? (long)after_ms * 1000000 : 1,
-	};
-
 	if (atomic_load(&broker->retry_ms) == 0)
-		timerfd_settime(broker->timer_fd, 0, &due, NULL);
+		set_timer_ns(broker, after_ms ? after_ms * UINT64_C(1000000) : 1);
 }
 
 void link_broker_set_pinger(struct link_broker *broker, bool on)
@@ -402,6 +403,21 @@ static void delay_until_unlocked(const struct link_broker *broker, bool due)
 		nanosleep(&pause, NULL);
 }
 
+bool link_broker_try_lock(struct link *link, void (*wait_callback)(void *arg), void *arg)
+{
+	if (pthread_mutex_trylock(&link->open_lock))
+		return false;
+	link->broker.wait_callback = wait_callback;
+	link->broker.wait_arg = arg;
+	return true;
+}
+
+void link_broker_unlock(struct link *link)
+{
+	link->broker.wait_callback = NULL;
+	pthread_mutex_unlock(&link->open_lock);
+}
+
 void link_maintain_broker(struct link *link, void (*wait_callback)(void *arg), void *arg)
 {
 	struct link_broker *broker = &link->broker;
@@ -411,16 +427,10 @@ void link_maintain_broker(struct link *link, void (*wait_callback)(void *arg), v
 
 	if (!due && !broker_has_ended(broker))
 		return;
-	/*
-	 * The holder of the lock may wait for a second, in which this thread must receive packets,
-	 * so do not wait for the lock.
-	 */
-	if (pthread_mutex_trylock(&link->open_lock)) {
+	if (!link_broker_try_lock(link, wait_callback, arg)) {
 		delay_until_unlocked(broker, due);
 		return;
 	}
-	broker->wait_callback = wait_callback;
-	broker->wait_arg = arg;
 	/* The thread that held the lock may have returned to a broker already. */
 	if (broker_has_ended(broker))
 		error = return_to_broker(link, -ECONNRESET);
@@ -433,8 +443,7 @@ void link_maintain_broker(struct link *link, void (*wait_callback)(void *arg), v
 		if (due && atomic_load(&broker->is_pinger))
 			set_timer(broker, PING_MS);
 	}
-	broker->wait_callback = NULL;
-	pthread_mutex_unlock(&link->open_lock);
+	link_broker_unlock(link);
 }
 
 unsigned int link_broker_changes(const struct link *link)

@@ -135,6 +135,13 @@ int link_broker_start(int listener, char error[LINK_ERROR_TEXT]);
 int link_broker_claim_all(struct link *link, int fd);
 
 /*
+ * Locks open_lock, and has waits for the broker call wait_callback until link_broker_unlock().
+ * Returns false if another thread holds the lock: that one may wait for a second, in which the
+ * progress thread must receive packets, so it does not wait for the lock.
+ */
+bool link_broker_try_lock(struct link *link, void (*wait_callback)(void *arg), void *arg);
+void link_broker_unlock(struct link *link);
+/*
  * Makes link_broker_fd() readable after this time, less than a second, unless the next attempt to
  * return to a broker is scheduled.  Any thread; takes no lock.
  */

@@ -92,12 +92,10 @@ void link_open_wanted_slot_fds(struct link *link, void (*wait_callback)(void *ar
 
 	if (!atomic_load(&link->slot_fds_wanted) || atomic_load(&broker->retry_ms) != 0)
 		return;
-	if (pthread_mutex_trylock(&link->open_lock)) {
+	if (!link_broker_try_lock(link, wait_callback, arg)) {
 		link_broker_wake(broker, LOCKED_PAUSE_MS);
 		return;
 	}
-	broker->wait_callback = wait_callback;
-	broker->wait_arg = arg;
 	atomic_store(&link->slot_fds_wanted, false);
 	/* Addresses are added and removed under open_lock. */
 	for (addr = link->addrs; addr && !error; addr = addr->next)
@@ -105,6 +103,5 @@ void link_open_wanted_slot_fds(struct link *link, void (*wait_callback)(void *ar
 	/* The end of the connection to a lost broker makes link_broker_fd() readable again. */
 	if (error)
 		atomic_store(&link->slot_fds_wanted, true);
-	broker->wait_callback = NULL;
-	pthread_mutex_unlock(&link->open_lock);
+	link_broker_unlock(link);
 }
