@@ -42,7 +42,7 @@ static uint64_t bound(unsigned int count)
 static void ids_are_bound_and_destroyed(void **state)
 {
 	(void)state;
-	assert_linear(6000, bound);
+	assert_linear(1500, bound);
 }
 
 /* Each has an event that nobody has read. */
@@ -63,7 +63,7 @@ static uint64_t resolved(unsigned int count)
 static void ids_with_unread_events_are_destroyed(void **state)
 {
 	(void)state;
-	assert_linear(2000, resolved);
+	assert_linear(500, resolved);
 }
 
 static int open_channel(void **state)
