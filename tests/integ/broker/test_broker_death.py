@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import struct
+import sys
 import time
 
 import pytest
@@ -120,6 +121,33 @@ def test_new_broker_does_not_reply(place, wait):
     for process in pair:
         used = process.ticks()
         until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
+
+
+# Becomes the broker argv[2], at its first name, after it has used the processor for argv[1] seconds.
+LATE_BROKER = f"""
+import ctypes, os, socket, sys, time
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("\\0uroce-broker/{bc.VERSION}/0")
+PR_SET_NAME = 15
+ctypes.CDLL(None).prctl(PR_SET_NAME, b"uroce-broker")
+listener.listen(16)
+while time.process_time() < float(sys.argv[1]):
+    pass
+os.dup2(listener.fileno(), 3)
+os.execv(sys.argv[2], ["uroce-broker"])
+"""
+
+
+def test_broker_is_ready_to_run(place):
+    """A broker that does not reply for a second is not replaced while it is ready to run: on a busy
+    host others run."""
+    broker = place.start(sys.executable, "-c", LATE_BROKER, 2.5, broker_program(place))
+    until(lambda: bc.listeners(place), broker)
+    client = place.start("ibv_devinfo", "-d", "uroce_lo")
+    until(lambda: not client.running() or len(bc.listeners(place)) > 1, client)
+    assert bc.listeners(place) == [0]
+    client.done()
+    until(lambda: not broker.running(), broker)
 
 
 def test_stopped_broker_ends_later(place):

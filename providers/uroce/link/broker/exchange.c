@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Exchange of one message and its reply with the broker */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "link/link_priv.h"
 
-/* A broker that does not reply within this time is regarded as stopped and is replaced. */
-enum { REPLY_MS = 1000 };
+enum {
+	/* A broker that does not reply within this time is replaced unless it is ready to run. */
+	REPLY_MS = 1000,
+	/* Time limit for a broker that is ready to run but gets no processor */
+	STARVED_MS = 10000,
+};
 
 _Static_assert((int)LINK_FDS_MAX == BROKER_DESCRIPTORS_MAX, "room for all of a message");
 
@@ -48,15 +55,69 @@ void link_broker_wait(const struct link_broker *broker, int fd, short events, in
 	}
 }
 
+/* ---- time limit ---- */
+
+/*
+ * Returns true if the broker at the other end waits for a processor or uses one, by the state in
+ * /proc/PID/stat.  A stopped broker is not in state R.  The name is compared, because the peer's
+ * process id is the starter's if this process connected before the broker called listen().
+ */
+static bool broker_is_ready_to_run(int fd)
+{
+	char path[32], text[64] = "", state = 0;
+	struct ucred peer = { 0 };
+	socklen_t bytes = sizeof(peer);
+	int file;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)peer.pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return false;
+	if (read(file, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
+	close(file);
+	return sscanf(text, "%*d (uroce-broker) %c", &state) == 1 && state == 'R';
+}
+
+/* Times of link_now_ms() */
+struct deadline {
+	int64_t until;
+	int64_t last; /* until is not extended after this time */
+};
+
+static struct deadline start_deadline(void)
+{
+	int64_t now = link_now_ms();
+
+	return (struct deadline){ .until = now + REPLY_MS, .last = now + STARVED_MS };
+}
+
+/* Returns true if the broker has time left; extends the time of one that is ready to run. */
+static bool has_time_left(struct deadline *deadline, int fd)
+{
+	int64_t now = link_now_ms();
+
+	if (now < deadline->until)
+		return true;
+	if (now >= deadline->last || !broker_is_ready_to_run(fd))
+		return false;
+	deadline->until = now + REPLY_MS;
+	return true;
+}
+
+/* ---- messages ---- */
+
 /* Waits for the reply.  Returns 0, -ETIMEDOUT, or an error of receive_message(). */
 static int await_reply(const struct link_broker *broker, int fd, union broker_message *reply,
 		       struct link_fds *fds)
 {
-	int64_t until = link_now_ms() + REPLY_MS;
+	struct deadline deadline = start_deadline();
 	int error;
 
-	while (link_now_ms() < until) {
-		link_broker_wait(broker, fd, POLLIN, until);
+	while (has_time_left(&deadline, fd)) {
+		link_broker_wait(broker, fd, POLLIN, deadline.until);
 		error = receive_message(fd, reply, fds);
 		if (error == -EAGAIN)
 			continue;
@@ -72,18 +133,18 @@ static int await_reply(const struct link_broker *broker, int fd, union broker_me
 
 /*
  * Sends a message; waits while a busy broker has no room for it.  Returns 0, -ETIMEDOUT if there is
- * no room within REPLY_MS, or -ECONNRESET.
+ * no room in time, or -ECONNRESET.
  */
 static int send_message(const struct link_broker *broker, int fd,
 			const union broker_message *message, int passed_fd)
 {
-	int64_t until = link_now_ms() + REPLY_MS;
+	struct deadline deadline = start_deadline();
 	int error;
 
 	while ((error = link_send_with_fds(fd, message, broker_message_bytes(message), &passed_fd,
 					   passed_fd >= 0)) == -EAGAIN &&
-	       link_now_ms() < until)
-		link_broker_wait(broker, fd, POLLOUT, until);
+	       has_time_left(&deadline, fd))
+		link_broker_wait(broker, fd, POLLOUT, deadline.until);
 	if (error == -EAGAIN)
 		return -ETIMEDOUT;
 	return error ? -ECONNRESET : 0;
