@@ -123,7 +123,7 @@ def test_new_broker_does_not_reply(place, wait):
         until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
 
 
-# Becomes the broker argv[2], at its first name, after it has used the processor for argv[1] seconds.
+# Becomes the broker argv[2], at its first name, after argv[1] seconds of processor time.
 LATE_BROKER = f"""
 import ctypes, os, socket, sys, time
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

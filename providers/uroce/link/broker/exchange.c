@@ -114,10 +114,13 @@ static int await_reply(const struct link_broker *broker, int fd, union broker_me
 		       struct link_fds *fds)
 {
 	struct deadline deadline = start_deadline();
+	bool late = false;
 	int error;
 
-	while (has_time_left(&deadline, fd)) {
+	while (!late) {
 		link_broker_wait(broker, fd, POLLIN, deadline.until);
+		/* Before the last attempt: a broker that has just replied is not ready to run. */
+		late = !has_time_left(&deadline, fd);
 		error = receive_message(fd, reply, fds);
 		if (error == -EAGAIN)
 			continue;
@@ -139,12 +142,17 @@ static int send_message(const struct link_broker *broker, int fd,
 			const union broker_message *message, int passed_fd)
 {
 	struct deadline deadline = start_deadline();
+	bool late = false;
 	int error;
 
-	while ((error = link_send_with_fds(fd, message, broker_message_bytes(message), &passed_fd,
-					   passed_fd >= 0)) == -EAGAIN &&
-	       has_time_left(&deadline, fd))
+	for (;;) {
+		error = link_send_with_fds(fd, message, broker_message_bytes(message), &passed_fd,
+					   passed_fd >= 0);
+		if (error != -EAGAIN || late)
+			break;
 		link_broker_wait(broker, fd, POLLOUT, deadline.until);
+		late = !has_time_left(&deadline, fd);
+	}
 	if (error == -EAGAIN)
 		return -ETIMEDOUT;
 	return error ? -ECONNRESET : 0;
