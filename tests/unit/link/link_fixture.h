@@ -60,7 +60,12 @@ void shm_start_child(struct link_fixture *fixture);
  * the process that it is of answers.
  */
 struct link_peer *shm_open_own(struct link_fixture *fixture, uint32_t qpn);
-/* A peer for the child that has shared memory; the caller's to close. */
+/*
+ * The same by shared memory, which must work.  A process that has no processor for 100 ms does not
+ * answer in time, so it is asked several times.
+ */
+struct link_peer *shm_open_memory_to(struct link_fixture *fixture, uint32_t qpn);
+/* The same for child_qpn. */
 struct link_peer *shm_open_memory(struct link_fixture *fixture);
 /* Send a test datagram of so many bytes (at least 12) to the child; the result of link_send(). */
 int shm_send(struct link_fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes);
@@ -81,6 +86,11 @@ struct child_order shm_order(const struct link_fixture *fixture, uint32_t tag, u
  */
 void shm_obey(struct link_fixture *fixture, const struct child_order *order, struct link *serving,
 	      int timeout_ms);
+/*
+ * Receives the one burst that waits.  Returns true if it came by shared memory.  Otherwise the test
+ * had no processor to answer the child in time, and the child asks again with its next order.
+ */
+bool shm_is_shared(struct link_fixture *fixture);
 /* The child has shared memory from now on: one burst came by it, and nothing is left of that. */
 void shm_let_child_share(struct link_fixture *fixture);
 /*

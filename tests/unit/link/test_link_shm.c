@@ -58,6 +58,7 @@ static void test_both_want_it(void **state)
 	assert_int_equal(counters_of(fixture).shm_received, 0);
 	assert_true(link_peer_has_room(peer, fixture->child.slot, UINT32_MAX));
 
+	shm_let_child_share(fixture);
 	let_send(fixture, 100, 3, 500, 0);
 	assert_true(is_socket_empty(fixture));
 	for (uint32_t tag = 100; tag < 103; tag++) {
@@ -67,7 +68,7 @@ static void test_both_want_it(void **state)
 		link_release(&batch);
 	}
 	assert_int_equal(shm_receive_any(fixture, &batch), -EAGAIN);
-	assert_int_equal(counters_of(fixture).shm_received, 3);
+	assert_int_equal(counters_of(fixture).shm_received, 1 + 3);
 	assert_int_equal(counters_of(fixture).shm_sent, 5);
 	link_peer_close(peer);
 }
@@ -170,6 +171,8 @@ static void test_batches_are_alike(void **state)
 
 	for (unsigned int way = 0; way < 2; way++) {
 		child_share(&fixture->child, fixture->link, way == 1);
+		if (way == 1)
+			shm_let_child_share(fixture);
 		for (unsigned int i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
 			let_send(fixture, bursts[i].bytes, 1, bursts[i].bytes, bursts[i].asked);
 			check_batch(fixture, bursts[i].bytes, bursts[i].segment, way == 1);
@@ -235,21 +238,27 @@ static void test_doorbell(void **state)
  */
 static void test_first_doorbell(void **state)
 {
+	enum { TRIES = 10 };
 	struct link_fixture *fixture = *state;
 	struct child_order order = shm_order(fixture, 0, 1, 64);
 	struct child_report report;
-	bool reported = false, rung = false;
+	bool reported, rung;
+	int tries = 0;
 
-	assert_false(link_addr_begin_sleep(fixture->addr));
-	child_order(&fixture->child, &order);
-	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && !reported; i++) {
-		rung |= serve(fixture->link);
-		reported = child_report(&fixture->child, NULL, 1, &report);
-	}
-	assert_true(reported);
-	assert_true(rung || take_doorbells(fixture));
-	link_addr_end_sleep(fixture->addr);
-	shm_drain(fixture, 1);
+	do {
+		assert_true(tries++ < TRIES);
+		reported = rung = false;
+		assert_false(link_addr_begin_sleep(fixture->addr));
+		child_order(&fixture->child, &order);
+		for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && !reported; i++) {
+			rung |= serve(fixture->link);
+			reported = child_report(&fixture->child, NULL, 1, &report);
+		}
+		assert_true(reported);
+		rung |= take_doorbells(fixture);
+		link_addr_end_sleep(fixture->addr);
+	} while (!shm_is_shared(fixture));
+	assert_true(rung);
 }
 
 /* Seen by the helper of progress: the doorbell comes while it sleeps, and what woke it is there. */
@@ -331,8 +340,7 @@ static void test_two_slots_of_one_process(void **state)
 	struct link_peer *peers[2] = { shm_open_memory(fixture) };
 	uint32_t slot = child_add_slot(&fixture->child, fixture->link);
 
-	peers[1] = shm_open_own(fixture, slot << LINK_SLOT_SHIFT | 99);
-	assert_int_equal(link_peer_transport(peers[1]), LINK_SHARED_MEMORY);
+	peers[1] = shm_open_memory_to(fixture, slot << LINK_SLOT_SHIFT | 99);
 	for (uint32_t tag = 0; tag < 10; tag++)
 		assert_int_equal(shm_send(fixture, peers[tag % 2], tag, 100), 0);
 	for (uint32_t tag = 0; tag < 10; tag++)
@@ -363,9 +371,8 @@ static void test_cost_of_a_request(void **state)
 		child_start_good(&children[i], 0, loopback4, fixture->link);
 		child_share(&children[i], fixture->link, true);
 		fstats = 0;
-		peers[i] = shm_open_own(fixture, children[i].slot << LINK_SLOT_SHIFT | 99);
+		peers[i] = shm_open_memory_to(fixture, children[i].slot << LINK_SLOT_SHIFT | 99);
 		calls[i] = fstats;
-		assert_int_equal(link_peer_transport(peers[i]), LINK_SHARED_MEMORY);
 	}
 	assert_int_not_equal(calls[0], 0);
 	assert_int_equal(calls[COUNT - 1], calls[0]);
