@@ -20,7 +20,9 @@
 
 enum {
 	/* Time after which a MAD counts as lost: others may have the processor. */
-	LOST_MS = 200,
+	LOST_MS = 3000,
+	/* Time for a MAD that must not arrive */
+	QUIET_MS = 200,
 };
 
 static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
@@ -115,7 +117,7 @@ static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
 				      "echo 0 > /proc/sys/net/ipv6/conf/gsiA/accept_dad && "
 				      "ip link set gsiA up && ip link set gsiB up"))
 		return false;
-	for (unsigned int i = 0; i < 100; i++, usleep(10000)) {
+	for (unsigned int i = 0; i < 1000; i++, usleep(10000)) {
 		if (netdev_read("gsiA", &netdev))
 			return false;
 		for (unsigned int j = 0; j < netdev.address_count; j++) {
@@ -325,7 +327,7 @@ static unsigned int send_until(struct gsi_child *from, struct gsi_child *to,
 {
 	struct gsi_report report;
 
-	for (unsigned int tries = 1; tries <= 100; tries++) {
+	for (unsigned int tries = 1; tries <= 5; tries++) {
 		assert_int_equal(gsi_child_send(from, loopback4, loopback4, spec), 0);
 		while (gsi_child_next(to, LOST_MS, &report)) {
 			if (report.what != GSI_MAD || mad_tag(report.mad.bytes) != spec->tag)
@@ -451,7 +453,7 @@ static void test_reply_to_no_member(void **state)
 		spec.attribute = replies[i];
 		spec.tag++;
 		assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
-		assert_false(gsi_child_next(&children[0], LOST_MS, &none));
+		assert_false(gsi_child_next(&children[0], QUIET_MS, &none));
 	}
 	spec.attribute = MAD_DREQ;
 	spec.tag++;
@@ -500,7 +502,10 @@ static void test_later_address(void **state)
 		gsi_child_stop(&children[i]);
 }
 
-/* The deadline is kept where no thread polls, to some hundred microseconds on a quiet host. */
+/*
+ * The deadline is kept where no thread polls, to some hundred microseconds on a quiet host; others
+ * may have the processor, but not for each three deadlines.
+ */
 static void test_deadline(void **state)
 {
 	struct gsi_order order = { .what = GSI_DEADLINE, .delay_ns = 30000000 };
@@ -510,12 +515,13 @@ static void test_deadline(void **state)
 
 	(void)state;
 	gsi_child_start(&child, 0, NULL);
-	for (unsigned int i = 0; i < 3; i++) {
+	for (unsigned int tries = 0, kept = 0; kept < 3; tries++) {
+		assert_true(tries < 15);
 		wanted = gsi_child_do(&child, &order).value;
 		assert_true(gsi_child_next(&child, CHILD_TIMEOUT_MS, &report));
 		assert_int_equal(report.what, GSI_EXPIRED);
 		assert_true(report.value >= wanted);
-		assert_true(report.value < wanted + UINT64_C(500000000));
+		kept = report.value < wanted + UINT64_C(500000000) ? kept + 1 : 0;
 	}
 	/* An earlier one replaces a later one, and none is called twice. */
 	order.delay_ns = UINT64_C(100000000000);
