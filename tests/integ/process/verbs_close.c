@@ -110,7 +110,7 @@ static unsigned int port_sockets(void)
 /* The broker closes them as soon as it has received that nobody uses the address. */
 static void expect_port_sockets(unsigned int count)
 {
-	for (int i = 0; i < 1000 && port_sockets() != count; i++)
+	for (int i = 0; i < PATIENCE_MS && port_sockets() != count; i++)
 		usleep(1000);
 	assert_int_equal(port_sockets(), count);
 }

@@ -14,7 +14,7 @@
 #include "verbs_memory.h"
 
 enum {
-	CHILD_SECONDS = 10,
+	CHILD_SECONDS = 25,
 	/* More than a process may have mappings by default, if each region divided one. */
 	SCATTERED_REGIONS = 40000,
 };
@@ -279,7 +279,7 @@ static void forks_amid_openings(void **state)
 	device = the_context()->device;
 	child = fork();
 	if (!child) {
-		alarm(3 * CHILD_SECONDS);
+		alarm(2 * CHILD_SECONDS);
 		_exit(fork_amid_openings() != 0);
 	}
 	expect_child_ok(child);

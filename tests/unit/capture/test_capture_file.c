@@ -416,7 +416,7 @@ static void test_killed_in_change(void **state)
 
 static void await_complaint(void)
 {
-	for (int i = 0; i < 5000 && !atomic_load(&complaints); i++)
+	for (int i = 0; i < 10000 && !atomic_load(&complaints); i++)
 		usleep(1000);
 	assert_int_equal(atomic_load(&complaints), 1);
 }
@@ -472,7 +472,7 @@ static void test_pipe(void **state)
 	snprintf(command, sizeof(command), "cat %s > %s.copy", name, name);
 	reader = popen(command, "w");
 	assert_non_null(reader);
-	for (int i = 0; i < 2000 && start(name); i++)
+	for (int i = 0; i < 10000 && start(name); i++)
 		usleep(1000);
 	assert_non_null(capture_running());
 	for (int i = 0; i < 100; i++)
@@ -485,7 +485,7 @@ static void test_pipe(void **state)
 	snprintf(command, sizeof(command), "head -c 100 %s", tmpdir_file("fifo"));
 	reader = popen(command, "r");
 	assert_non_null(reader);
-	for (int i = 0; i < 2000 && start(tmpdir_file("fifo")); i++)
+	for (int i = 0; i < 10000 && start(tmpdir_file("fifo")); i++)
 		usleep(1000);
 	while (fgetc(reader) != EOF)
 		;
@@ -505,7 +505,7 @@ static void test_pipe(void **state)
  */
 static void await_writer(const char *name)
 {
-	for (int i = 0; i < 5000 && pcapng_read(name)->packets == 0; i++)
+	for (int i = 0; i < 10000 && pcapng_read(name)->packets == 0; i++)
 		usleep(1000);
 }
 

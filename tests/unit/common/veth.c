@@ -52,7 +52,7 @@ bool carrier_comes_up(const char *name)
 	struct netdev netdev;
 	int i;
 
-	for (i = 0; i < 150; i++) {
+	for (i = 0; i < 1500; i++) {
 		assert_int_equal(netdev_read(name, &netdev), 0);
 		if (netdev.up)
 			return true;

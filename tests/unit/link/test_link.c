@@ -77,7 +77,7 @@ static void check_exchange(struct link *link, struct link_addr *addr, const uint
 	assert_int_equal(link_peer_open(addr, &(struct link_dst){ .gid = gid }, &port, &peer), 0);
 	assert_int_equal(port, 0xd123);
 	assert_int_equal(link_send(peer, pieces, 2, 0), 0);
-	assert_int_equal(receive_wait(addr, &batch, 1000), 0);
+	assert_int_equal(receive_wait(addr, &batch, CHILD_TIMEOUT_MS), 0);
 	assert_int_equal(batch.bytes, 64);
 	assert_int_equal(batch.segment, 64);
 	assert_int_equal(batch.src_port, port);
@@ -86,7 +86,7 @@ static void check_exchange(struct link *link, struct link_addr *addr, const uint
 	assert_ptr_equal(batch.addr, addr);
 	/* A segment as large as the whole is a single datagram too. */
 	assert_int_equal(link_send(peer, pieces, 2, 64), 0);
-	assert_int_equal(receive_wait(addr, &batch, 1000), 0);
+	assert_int_equal(receive_wait(addr, &batch, CHILD_TIMEOUT_MS), 0);
 	assert_int_equal(batch.bytes, 64);
 	assert_int_equal(batch.segment, 64);
 	link_peer_close(peer);
@@ -132,7 +132,7 @@ static void test_burst_arrives_merged(void **state)
 		for (n = 0; n < bursts[i].count; n++)
 			put_datagram(bytes + n * bursts[i].segment, bursts[i].last, qpn, n);
 		assert_int_equal(link_send(peer, &piece, 1, bursts[i].segment), 0);
-		assert_int_equal(receive_wait(fixture->addr, &batch, 1000), 0);
+		assert_int_equal(receive_wait(fixture->addr, &batch, CHILD_TIMEOUT_MS), 0);
 		assert_int_equal(batch.bytes, total);
 		assert_int_equal(batch.segment, bursts[i].segment);
 		assert_memory_equal(room, bytes, total);

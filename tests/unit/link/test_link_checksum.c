@@ -62,7 +62,7 @@ static void check_arrives(struct link_addr *addr, uint32_t qpn, uint32_t tag)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 
-	assert_int_equal(receive_wait(addr, &batch, 1000), 0);
+	assert_int_equal(receive_wait(addr, &batch, CHILD_TIMEOUT_MS), 0);
 	assert_int_equal(batch.bytes, DATAGRAM_BYTES);
 	assert_int_equal(datagram_qpn(batch.buffer), qpn);
 	assert_int_equal(datagram_tag(batch.buffer), tag);
@@ -138,7 +138,7 @@ static void test_ipv6_group(void **state)
 	send_unchecked(sock, (struct sockaddr *)&to, sizeof(to), 0xffffff, 4);
 
 	wait = (struct pollfd){ .fd = link_group_fd(group), .events = POLLIN };
-	assert_int_equal(poll(&wait, 1, 1000), 1);
+	assert_int_equal(poll(&wait, 1, CHILD_TIMEOUT_MS), 1);
 	assert_int_equal(link_group_receive(group, &batch), 0);
 	assert_int_equal(batch.bytes, DATAGRAM_BYTES);
 	assert_int_equal(datagram_tag(batch.buffer), 4);

@@ -171,7 +171,7 @@ static void receive_class(struct link_addr *addr, bool ipv4, int *hop_limit, int
 	struct cmsghdr *cmsg;
 	int value;
 
-	assert_int_equal(poll(&wait, 1, 1000), 1);
+	assert_int_equal(poll(&wait, 1, CHILD_TIMEOUT_MS), 1);
 	assert_return_code(recvmsg(wait.fd, &message, 0), errno);
 	*hop_limit = *traffic_class = -1;
 	for (cmsg = CMSG_FIRSTHDR(&message); cmsg; cmsg = CMSG_NXTHDR(&message, cmsg)) {
@@ -352,7 +352,7 @@ static void capture(int sock, struct iphdr *header)
 	for (;;) {
 		socklen_t bytes = sizeof(from);
 
-		assert_int_equal(poll(&wait, 1, 1000), 1);
+		assert_int_equal(poll(&wait, 1, CHILD_TIMEOUT_MS), 1);
 		assert_return_code(recvfrom(sock, frame, sizeof(frame), MSG_TRUNC,
 					    (struct sockaddr *)&from, &bytes),
 				   errno);

@@ -31,7 +31,7 @@ static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts
 	struct child_order order = shm_order(fixture, tag, bursts, bytes);
 
 	order.segment = segment;
-	shm_obey(fixture, &order, fixture->link, 5000);
+	shm_obey(fixture, &order, fixture->link, CHILD_TIMEOUT_MS);
 }
 
 static bool is_socket_empty(struct link_fixture *fixture)

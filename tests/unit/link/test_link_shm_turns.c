@@ -19,7 +19,7 @@ static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts
 {
 	struct child_order order = shm_order(fixture, tag, bursts, 64);
 
-	shm_obey(fixture, &order, NULL, 5000);
+	shm_obey(fixture, &order, NULL, CHILD_TIMEOUT_MS);
 }
 
 /* However much waits in the rings: what has come to the socket is there after some frames. */
@@ -92,7 +92,7 @@ static void test_doorbell_while_an_address_is_opened(void **state)
 /* Until the child has seen that the ring is broken. */
 static void await_give_up(const struct link_channel *channel)
 {
-	for (unsigned int i = 0; i < 2000; i++) {
+	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS; i++) {
 		uint64_t read = __atomic_load_n(&channel->ring.shared->read, __ATOMIC_ACQUIRE);
 
 		if (read % UROCE_ABI_RING_ALIGN)
@@ -153,7 +153,7 @@ static void test_room_for_short_bursts(void **state)
 	for (uint32_t tag = 0; tag < sent; tag++)
 		shm_expect(fixture, tag, true);
 	/* The child may not have released the last one yet. */
-	for (unsigned int i = 0; i < 1000 && link_peer_is_full(peer); i++)
+	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && link_peer_is_full(peer); i++)
 		usleep(1000);
 	assert_false(link_peer_is_full(peer));
 	link_peer_close(peer);

@@ -159,7 +159,7 @@ static void test_link_local_endpoint(void **state)
 	batch.buffer = malloc(batch.buffer_bytes);
 	/* The kernel makes the address's route a little later; until then it looks for a neighbour.
 	 */
-	for (i = 0; i < 100 && result; i++) {
+	for (i = 0; i < 1000 && result; i++) {
 		assert_int_equal(link_send(peer, &piece, 1, 0), 0);
 		result = receive_wait(addr, &batch, 20);
 	}
@@ -197,14 +197,14 @@ static void test_watch(void **state)
 	settle(watch);
 	assert_int_equal(netdev_watch_drain(watch), 0);
 	ip("addr add 192.0.2.1/24 dev urA");
-	assert_true(becomes_readable(netdev_watch_fd(watch), 1000));
+	assert_true(becomes_readable(netdev_watch_fd(watch), CHILD_TIMEOUT_MS));
 	assert_true(netdev_watch_drain(watch) >= 1);
 	assert_false(becomes_readable(netdev_watch_fd(watch), 20));
 	ip("link set urA up");
-	assert_true(becomes_readable(netdev_watch_fd(watch), 1000));
+	assert_true(becomes_readable(netdev_watch_fd(watch), CHILD_TIMEOUT_MS));
 	settle(watch);
 	ip("link del urA");
-	assert_true(becomes_readable(netdev_watch_fd(watch), 1000));
+	assert_true(becomes_readable(netdev_watch_fd(watch), CHILD_TIMEOUT_MS));
 	assert_true(netdev_watch_drain(watch) >= 2);
 	netdev_watch_abandon(watch);
 	netdev_watch_close(watch);

@@ -311,7 +311,7 @@ static void test_nothing_left(void **state)
 		progress_put(progress);
 		assert_null(progress_worker(0));
 		/* The kernel reports the end of a thread before it has removed its last trace. */
-		for (int ms = 0; ms < 1000 && find_thread("uroce"); ms++)
+		for (int ms = 0; ms < 10000 && find_thread("uroce"); ms++)
 			usleep(1000);
 		assert_int_equal(find_thread("uroce"), 0);
 	}
