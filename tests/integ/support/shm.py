@@ -6,6 +6,7 @@ import pytest
 
 import harness
 import perftest
+import verbs_peer
 from hold import Hold
 
 SETTING = "UROCE_SHM"
@@ -46,6 +47,43 @@ def run(place, *words, env=None, client_env=None):
     return seen, pair[1]
 
 
+def is_used(place, *processes):
+    """Whether all their queue pairs, which are connected, use memory.
+
+    One whose peer has no processor for 100 ms when it is asked does not, for as long as it lives.
+    """
+    seen = shown(place, *processes)
+    assert len(seen) == len(processes) and all(one["qps"] for one in seen), seen
+    return all_use_memory(seen)
+
+
+def all_use_memory(seen):
+    return all(queue_pair["shared_memory"] for process in seen for queue_pair in process["qps"])
+
+
+def pair(place, **options):
+    """verbs_peer.pair() that uses memory."""
+    def connected():
+        ends = verbs_peer.pair(place, options)
+        return ends, is_used(place, *ends)
+    return harness.good_try(connected, lambda found: found[1])[0]
+
+
+def join(place, hub, number):
+    """A new process, which shares memory with that end of the hub."""
+    def joined():
+        here = hub.of(number, "open", place.device, place.gid_index(4))
+        peer = verbs_peer.start(place)
+        hub.of(number, "connect", peer.here)
+        peer.connect(here)
+        if is_used(place, hub, peer):
+            return peer
+        peer.process.kill()
+        hub.of(number, "close")
+        return None
+    return harness.tries(joined)[0]
+
+
 def check_all_went_through_memory(numbers):
     """A send that finds the ring full is a call as well."""
     assert 0 < numbers["shm_sent"] <= numbers["send_calls"], numbers
@@ -58,7 +96,7 @@ def check_memory_is_used(seen):
         numbers = process["counters"]
         check_all_went_through_memory(numbers)
         assert numbers["shm_rcvd"] > 0, numbers
-        assert all(queue_pair["shared_memory"] for queue_pair in process["qps"]), process
+    assert all_use_memory(seen), seen
 
 
 def sent_through_memory(seen):
@@ -76,15 +114,28 @@ def check_no_packet_was_damaged(seen):
         assert process["counters"]["icrc_err"] == 0, process
 
 
-def await_memory(place, *processes, runs=20):
-    """Until all of them have sent through memory."""
+def await_traffic(place, *processes, runs=20):
+    """Until each has sent so much by whatever way; whether all of them used memory for it."""
     until = time.monotonic() + harness.PATIENCE
     while time.monotonic() < until:
-        seen = counters(place, *processes)
-        if len(seen) == len(processes) and all(one["shm_sent"] >= runs for one in seen):
-            return
+        seen = shown(place, *processes)
+        if len(seen) == len(processes) and all(one["counters"]["send_calls"] >= runs
+                                               for one in seen):
+            return all_use_memory(seen) and all(one["counters"]["shm_sent"] for one in seen)
         time.sleep(0.02)
-    pytest.fail("no shared memory: " + "\n".join(map(str, [seen, *processes])))
+    pytest.fail("no traffic: " + "\n".join(map(str, [seen, *processes])))
+
+
+def start(place, *words, sender=1):
+    """A perftest that uses memory, amid its work; sender: the one that sends, 1 for the client."""
+    def started():
+        ends = perftest.start(place, *words)
+        if await_traffic(place, ends[sender]):
+            return ends
+        for process in ends:
+            process.kill()
+        return None
+    return harness.tries(started)[0]
 
 
 def check_memory_is_used_by(place, *ends):

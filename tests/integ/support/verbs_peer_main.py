@@ -145,20 +145,21 @@ class End:
         found = self.wait()
         return found[0][0] if found else None
 
-    def stream(self, opcodes, seconds, depth=32, **options):
-        """Keep so many requests under way: how many there were, and how many ended well.
+    def stream(self, opcodes, seconds, depth=32, at_least=0, **options):
+        """Keep so many requests under way, for some time and until there were at least so many:
+        how many there were, and how many ended well.
 
         Where there are several opcodes, with blanks between them, they take turns.
         """
         posted, found, end = 0, [], time.monotonic() + seconds
         opcodes = opcodes.split()
-        while time.monotonic() < end:
+        while time.monotonic() < end or posted < at_least:
             while posted - len(found) < depth:
                 self.post(opcodes[posted % len(opcodes)], **options)
                 posted += 1
             found += self.cq.poll(depth)[1]
         good = sum(wc.status == e.IBV_WC_SUCCESS for wc in found)
-        return posted, good + sum(not status for status, *_ in self.wait(posted - len(found), 5))
+        return posted, good + sum(not status for status, *_ in self.wait(posted - len(found)))
 
     def wait_event(self):
         """Sleep until the channel has an event, then as wait()."""
