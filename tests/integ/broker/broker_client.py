@@ -115,7 +115,7 @@ class Connection:
         assert (reply, repeated) == (kind + (2 if kind == PORT else 1), number)
         return body, error, got
 
-    def ends(self, seconds=3):
+    def ends(self, seconds=harness.PATIENCE):
         """Returns true if the broker has ended this connection, without a reply before."""
         self.sock.settimeout(seconds)
         try:

@@ -357,21 +357,26 @@ def send_lingering(place):
     return received
 
 
-def test_no_descriptor_for_a_lingering_connection(old_kernel, broker, place, clients):
-    """The broker rejects it without waiting, and serves its own user's clients."""
-    pid, = bc.brokers(place)
+def served_after_a_lingering_connection(pid, place, clients):
+    """How long a client waited for the broker, which had no descriptor left for that connection."""
     with no_descriptor_left(pid):
         os.kill(pid, signal.SIGSTOP)
         received = send_lingering(place)
         os.kill(pid, signal.SIGCONT)
         time.sleep(0.2)
-    start = time.monotonic()
-    assert clients().alive()
-    assert time.monotonic() - start < LINGER / 2
+    with received:
+        start = time.monotonic()
+        assert clients().alive()
+        return time.monotonic() - start
+
+
+def test_no_descriptor_for_a_lingering_connection(old_kernel, broker, place, clients):
+    """The broker rejects it without waiting, and serves its own user's clients."""
+    pid, = bc.brokers(place)
+    harness.in_time(lambda: served_after_a_lingering_connection(pid, place, clients), LINGER / 2)
     # It rejects again.
     with no_descriptor_left(pid):
         assert bc.Connection(place).ends()
-    received.close()
 
 
 HELLO_BODY = bc.hello()
@@ -506,16 +511,23 @@ def test_bad_delivery(broker, clients, sender, name):
     goes_on(other, sender)
 
 
-def test_silent_connections(broker, place, clients):
-    """Without HELLO a connection lasts a second; many of them keep no worker out."""
+def beside_silent_connections(place, clients):
+    """How long it took until a worker was served, and until the broker had ended all of them."""
     silent = [bc.Connection(place) for _ in range(200)]
     start = time.monotonic()
     assert clients().error == 0
-    assert time.monotonic() - start < 1
-    assert all(connection.ends(3) for connection in silent)
-    assert time.monotonic() - start < 4
+    served = time.monotonic() - start
+    assert all(connection.ends() for connection in silent)
+    ended = time.monotonic() - start
     for connection in silent:
         connection.close()
+    return served, ended
+
+
+def test_silent_connections(broker, place, clients):
+    """Without HELLO a connection lasts a second; many of them keep no worker out."""
+    harness.good_try(lambda: beside_silent_connections(place, clients),
+                     lambda took: took[0] < 1 and took[1] < 4)
 
 
 STRANGER = """
@@ -542,15 +554,21 @@ print("got", got, flush=True)
 """
 
 
-def test_another_user(broker, place, clients, sender):
-    """A stranger gets nothing from the broker, and does not hold up those whom it serves."""
-    harness.need_root()
-    other, = on_address(clients, 1)
+def beside_a_stranger(place, clients):
+    """How long a worker waited for what it needs."""
     stranger = place.start(harness.PYTHON, "-c", STRANGER, max(bc.listeners(place)),
                            bc.message(bc.HELLO, HELLO_BODY).hex(), user=harness.NOBODY)
     stranger.await_words("begun")
     start = time.monotonic()
-    client, = on_address(clients, 1)
-    assert time.monotonic() - start < 1
+    on_address(clients, 1)
+    took = time.monotonic() - start
     assert stranger.done().split() == ["begun", "got", "0"]
-    check_steering(sender, [other, client])
+    return took
+
+
+def test_another_user(broker, place, clients, sender):
+    """A stranger gets nothing from the broker, and does not hold up those whom it serves."""
+    harness.need_root()
+    other, = on_address(clients, 1)
+    harness.in_time(lambda: beside_a_stranger(place, clients), 1)
+    check_steering(sender, [other, *on_address(clients, 1)])

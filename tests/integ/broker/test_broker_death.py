@@ -17,6 +17,7 @@ import pytest
 import broker_client as bc
 import datagrams
 import harness
+import idle
 import verbs_peer
 from test_broker import ADDRESS, broker, broker_program, place, short_idle, until
 
@@ -34,13 +35,12 @@ def run_pair(place, seconds=harness.PATIENCE):
 
 
 def one_broker(place):
-    until(lambda: len(bc.brokers(place)) == 1, f"brokers: {bc.brokers(place)}", 5)
+    until(lambda: len(bc.brokers(place)) == 1, f"brokers: {bc.brokers(place)}")
     return bc.brokers(place)[0]
 
 
-@pytest.mark.skipif(not shutil.which("ib_send_bw"), reason="no perftest here")
-def test_broker_is_killed(place):
-    """Traffic goes on, and new processes find a new broker; the last one ends."""
+def pair_beside_killed_brokers(place):
+    """The stream of a pair from before the first to after the last; None if it was over before."""
     words = ["ib_send_bw", "-d", "uroce_lo", "-F", "-D", "10", "-s", "4096", "-x", "0"]
     server, client = harness.start_pair(place, words)
     run_pair(place)
@@ -50,26 +50,39 @@ def test_broker_is_killed(place):
         os.kill(one_broker(place), signal.SIGKILL)
         run_pair(place)
         assert one_broker(place) not in killed
-        assert client.running() and server.running(), client
+    outlives_them = client.running() and server.running()
     for process in client, server:
         process.done()
-    until(lambda: not bc.brokers(place), "the broker does not end", 5)
+    return (server, client) if outlives_them else None
+
+
+@pytest.mark.skipif(not shutil.which("ib_send_bw"), reason="no perftest here")
+def test_broker_is_killed(place):
+    """Traffic goes on, and new processes find a new broker; the last one ends."""
+    harness.tries(lambda: pair_beside_killed_brokers(place))
+    until(lambda: not bc.brokers(place), "the broker does not end")
     place.await_no_sockets()
 
 
-@pytest.mark.parametrize("is_stopped", (False, True))
-def test_first_datagram_to_a_process(place, is_stopped):
-    """Its sender requests the receiver's socket from the broker, and waits a second at most."""
+def first_datagram_took(place, is_stopped):
     receiver, sender = datagrams.End(place), datagrams.End(place)
     broker_pid = one_broker(place)
     if is_stopped:
         os.kill(broker_pid, signal.SIGSTOP)
     start = time.monotonic()
     sender.send(f"::ffff:{ADDRESS}", receiver.qpn, 4)
-    assert receiver.receive(3000)
+    assert receiver.receive()
     took = time.monotonic() - start
     os.kill(broker_pid, signal.SIGCONT)
-    assert took < (1.5 if is_stopped else 0.5), took
+    for end in receiver, sender:
+        end.process.kill()
+    return took
+
+
+@pytest.mark.parametrize("is_stopped", (False, True))
+def test_first_datagram_to_a_process(place, is_stopped):
+    """Its sender requests the receiver's socket from the broker, and waits a second at most."""
+    harness.in_time(lambda: first_datagram_took(place, is_stopped), 1.5 if is_stopped else 0.5)
 
 
 def test_idle_after_a_return(place):
@@ -78,30 +91,33 @@ def test_idle_after_a_return(place):
     old = one_broker(place)
     os.kill(old, signal.SIGKILL)
     assert ends[0].do("write") == verbs_peer.SUCCESS
-    until(lambda: bc.brokers(place) not in ([], [old]), "there is no new broker", 5)
-    time.sleep(0.5)
-    used = [end.process.ticks() for end in ends]
-    time.sleep(1)
-    assert all(end.process.ticks() - was < 0.3 for end, was in zip(ends, used))
+    until(lambda: bc.brokers(place) not in ([], [old]), "there is no new broker")
+    harness.in_time(lambda: max(idle.used_while_idle(*ends)), 0.3)
 
 
-def test_broker_is_stopped(place):
-    """It is replaced, and ends as soon as it runs again."""
-    server, client = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
-                                                "-n", "100000000"])
+def run_pair_beside_a_stopped_broker(place):
+    """How long it took; the stopped one ends as soon as it runs again."""
     old = one_broker(place)
     os.kill(old, signal.SIGSTOP)
     try:
-        assert run_pair(place) < 5
+        took = run_pair(place)
         assert len(bc.brokers(place)) == 2
         number = max(bc.listeners(place))
     finally:
         os.kill(old, signal.SIGCONT)
-    until(lambda: bc.listeners(place) == [number], "the old broker does not end", 2)
-    assert run_pair(place) < 5
+    until(lambda: bc.listeners(place) == [number], "the old broker does not end")
+    return took
+
+
+def test_broker_is_stopped(place):
+    """It is replaced."""
+    server, client = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
+                                                "-n", "100000000"])
+    harness.in_time(lambda: run_pair_beside_a_stopped_broker(place), 5)
+    harness.in_time(lambda: run_pair(place), 5)
     for process in server, client:
         used = process.ticks()
-        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
+        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}")
 
 
 @pytest.mark.parametrize("wait", ([], ["-e"]), ids=("polls", "sleeps"))
@@ -120,7 +136,7 @@ def test_new_broker_does_not_reply(place, wait):
         time.sleep(2)
     for process in pair:
         used = process.ticks()
-        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
+        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}")
 
 
 # Becomes the broker argv[2], at its first name, after argv[1] seconds of processor time.
@@ -159,7 +175,7 @@ def test_stopped_broker_ends_later(place):
         old = one_broker(place)
         os.kill(old, signal.SIGSTOP)
         pairs.append(harness.start_pair(place, pingpong))
-        until(lambda: len(bc.brokers(place)) == 2, "there is no new broker", 5)
+        until(lambda: len(bc.brokers(place)) == 2, "there is no new broker")
         run_pair(place)
         # Nothing changes for so long that the new broker counts the members less often.
         time.sleep(0.7)
@@ -185,7 +201,7 @@ def test_stopped_broker_ends_beside_another(place):
     os.kill(second, signal.SIGSTOP)
     try:
         os.kill(first, signal.SIGKILL)
-        until(lambda: set(bc.brokers(place)) - {second}, "there is no new broker", 5)
+        until(lambda: set(bc.brokers(place)) - {second}, "there is no new broker")
         time.sleep(1)
         for process in itertools.chain(*pairs):
             assert process.running(), process
@@ -198,7 +214,7 @@ def doomed_broker(place):
     """The listening socket of the first broker's name, without a broker behind it."""
     doomed = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with contextlib.closing(doomed):
-        doomed.settimeout(5)
+        doomed.settimeout(harness.PATIENCE)
         doomed.bind(f"\0uroce-broker/{bc.VERSION}/0")
         doomed.listen(16)
         yield doomed
@@ -225,7 +241,7 @@ def rping_server(place, port, *words):
 def greet_and_die(place, listener):
     """A broker that welcomes one client, and ends when it is asked for something."""
     control = listener.accept()[0]
-    control.settimeout(5)
+    control.settimeout(harness.PATIENCE)
     kind, number, _, body, _ = bc.receive(control)
     assert kind == bc.HELLO
     role = struct.unpack_from("=I", body)[0]
@@ -251,22 +267,25 @@ def test_requests_of_brokers_that_die(place):
     place.await_rdma_listener(server, 7903)
 
 
+def client_after_a_killed_broker(place):
+    """How long it took."""
+    os.kill(one_broker(place), signal.SIGKILL)
+    start = time.monotonic()
+    place.start("rping", "-c", "-V", "-C", 10, "-a", ADDRESS, "-p", 7901).done()
+    return time.monotonic() - start
+
+
 @needs_rping
 def test_listener_at_the_next_broker(place):
     """Connections come to a server whose broker was killed after it began to listen."""
     server = rping_server(place, 7901, "-P")
     for _ in range(3):
-        os.kill(one_broker(place), signal.SIGKILL)
-        start = time.monotonic()
-        place.start("rping", "-c", "-V", "-C", 10, "-a", ADDRESS, "-p", 7901).done()
-        assert time.monotonic() - start < 5
+        harness.in_time(lambda: client_after_a_killed_broker(place), 5)
     assert server.running(), server
 
 
-@needs_rping
-@pytest.mark.parametrize("moment", ("", "broker killed before", "broker killed with it"))
-def test_peer_of_a_killed_process(place, moment):
-    """It gets the DREQ that the broker sends; without a broker that can, it finds out itself."""
+def peer_of_a_killed_process(place, moment):
+    """How long it took until it was told."""
     server = rping_server(place, 7902)
     client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7902)
     client.await_words("ping data")
@@ -278,12 +297,27 @@ def test_peer_of_a_killed_process(place, moment):
         place.output_of("ibv_devinfo", "-d", "uroce_lo")
         time.sleep(0.5)
     client.kill()
-    server.await_words("DISCONNECT", 2)
+    return until_told(place, server)
+
+
+def until_told(place, server):
+    """How long it takes; then all that runs at the place is killed."""
+    start = time.monotonic()
+    server.await_words("DISCONNECT")
+    took = time.monotonic() - start
+    place.close()
+    return took
 
 
 @needs_rping
-def test_slot_of_a_killed_process_rests(place):
-    """The next broker gives it to nobody soon, so that its peers see that nobody has it."""
+@pytest.mark.parametrize("moment", ("", "broker killed before", "broker killed with it"))
+def test_peer_of_a_killed_process(place, moment):
+    """It gets the DREQ that the broker sends; without a broker that can, it finds out itself."""
+    harness.in_time(lambda: peer_of_a_killed_process(place, moment), 2)
+
+
+def peer_when_slots_are_given_again(place):
+    """How long it took until it was told."""
     server = rping_server(place, 7904)
     client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7904)
     client.await_words("ping data")
@@ -294,7 +328,13 @@ def test_slot_of_a_killed_process_rests(place):
     for port in range(7905, 7909):
         rping_server(place, port)
     os.kill(server.pid, signal.SIGCONT)
-    server.await_words("DISCONNECT", 5)
+    return until_told(place, server)
+
+
+@needs_rping
+def test_slot_of_a_killed_process_rests(place):
+    """The next broker gives it to nobody soon, so that its peers see that nobody has it."""
+    harness.in_time(lambda: peer_when_slots_are_given_again(place), 5)
 
 
 def test_command_line(place):
@@ -310,7 +350,7 @@ def test_command_line(place):
 
 
 def test_second_broker_of_a_user(broker, place):
-    second = place.run(broker_program(place), "--stay", seconds=5)
+    second = place.run(broker_program(place), "--stay")
     assert second.popen.returncode == 1, second
     assert len(second.errors.splitlines()) == 1 and not second.output, second
     assert bc.brokers(place) == [broker.pid]

@@ -101,7 +101,7 @@ class Peer:
 
     def check(self):
         """Everything that was sent has arrived, and nothing was refused."""
-        got = [self.end.of(i, "wait", self.sent[i], seconds=2) for i in range(QPS)]
+        got = [self.end.of(i, "wait", self.sent[i]) for i in range(QPS)]
         counters = shm.counters(self.place, self.end)[0]
         assert counters["icrc_err"] == 0, counters
         assert [len(found) for found in got] == self.sent

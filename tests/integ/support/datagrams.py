@@ -42,7 +42,7 @@ class End:
     def send(self, gid, qpn, version, count=1):
         assert self.tell("send", gid, self.place.gid_index(version), qpn, HOPS, CLASS, count) == "0"
 
-    def receive(self, milliseconds=2000):
+    def receive(self, milliseconds=20000):
         """(version, source, destination, hop limit, traffic class) of a datagram, or None."""
         text = self.tell("receive", milliseconds)
         if text == "none":
