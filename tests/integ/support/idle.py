@@ -2,6 +2,7 @@
 """The processor time of processes that have nothing to do, and how soon they wake up."""
 import time
 
+import harness
 import verbs_peer
 
 SECONDS_IDLE = 2
@@ -17,11 +18,16 @@ def used_while_idle(*ends):
     return [end.process.ticks() - was for end, was in zip(ends, before)]
 
 
+def check_idle(*ends):
+    """They may settle late on a busy host."""
+    harness.good_try(lambda: max(used_while_idle(*ends)), lambda used: used <= MOST_TICKS)
+
+
 def woken(sender, sleeper):
     """How long it takes until a send has woken up a process that was idle."""
     sleeper.receive()
     sleeper.begin("wait_event")
-    assert max(used_while_idle(sender, sleeper)) <= MOST_TICKS
+    check_idle(sender, sleeper)
     assert not sleeper.answered(0)
     start = time.monotonic()
     assert sender.do("send") == verbs_peer.SUCCESS
