@@ -142,23 +142,22 @@ class Brokers:
 
 
 def kill_at_random(crowd, brokers, rng, patience):
-    """Until the time is over and all have ended."""
-    until = time.monotonic() + SECONDS
-    next_kill = None
-    while time.monotonic() < until or crowd.starting or crowd.pairs:
+    """Until the time is over, which begins when the first ones have all started, and all have
+    ended."""
+    begun, until, next_kill = time.monotonic(), None, None
+    while until is None or time.monotonic() < until or crowd.starting or crowd.pairs:
         now = time.monotonic()
-        if now < until:
+        if until is None or now < until:
             crowd.fill()
             brokers.look()
         crowd.look()
-        # The first ones may all start.
-        if next_kill is None and not crowd.starting:
-            next_kill = now
-        if next_kill is not None and next_kill <= now < until:
+        if until is None and not crowd.starting:
+            next_kill, until = now, now + SECONDS
+        if until is not None and next_kill <= now < until:
             crowd.kill_one()
             next_kill = now + rng.expovariate(1 / SECONDS_BETWEEN_KILLS)
         time.sleep(0.02)
-        assert now < until + patience, str(crowd)
+        assert now < (until or begun) + patience, str(crowd)
 
 
 @pytest.mark.parametrize("broker", ("lives", "is killed"))
