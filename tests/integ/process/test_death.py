@@ -12,6 +12,8 @@ import verbs_peer
 
 ACK_TIMEOUT = 4.096e-6  # times 2^timeout
 MESSAGES = 8000
+# A sender waits for a receiver for a second.
+LESS_THAN_PATIENCE = 0.8
 
 
 @pytest.fixture(params=["loopback", "veth"])
@@ -19,9 +21,8 @@ def place(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.mark.parametrize("timeout, retry_count", [(14, 7), (16, 3), (18, 0)])
-def test_survivor_is_told_in_time(place, timeout, retry_count):
-    """rule S10 test: after retry_count + 1 local ACK timeouts, not before and not much later."""
+def told_after(place, timeout, retry_count, least):
+    """Seconds, not fewer than the least."""
     survivor, victim = verbs_peer.pair(place, timeout=timeout, retry_count=retry_count)
     assert survivor.do("write") == verbs_peer.SUCCESS
     victim.process.kill()
@@ -30,12 +31,19 @@ def test_survivor_is_told_in_time(place, timeout, retry_count):
     found = survivor.wait(3)
     assert [(status, wr_id) for status, wr_id, _ in found] == \
         [(verbs_peer.RETRY_EXC_ERR, 0), (verbs_peer.WR_FLUSH_ERR, 1), (verbs_peer.WR_FLUSH_ERR, 2)]
-    least = (retry_count + 1) * ACK_TIMEOUT * 2 ** timeout
-    # The specification allows four times the time; a loaded host adds its own.
-    assert least * 0.98 <= found[0][2] <= least * 4 + 1, (found, least)
+    assert least * 0.98 <= found[0][2], (found, least)
     # The memory of the survivor's device is in order: it closes and ends.
     survivor.close()
     survivor.end()
+    return found[0][2]
+
+
+@pytest.mark.parametrize("timeout, retry_count", [(14, 7), (16, 3), (18, 0)])
+def test_survivor_is_told_in_time(place, timeout, retry_count):
+    """rule S10 test: after retry_count + 1 local ACK timeouts, not before and not much later."""
+    least = (retry_count + 1) * ACK_TIMEOUT * 2 ** timeout
+    # The specification allows four times the time; a loaded host adds its own.
+    harness.in_time(lambda: told_after(place, timeout, retry_count, least), least * 4 + 1)
 
 
 def test_survivor_that_sleeps_is_told(place):
@@ -43,7 +51,7 @@ def test_survivor_that_sleeps_is_told(place):
     victim.process.kill()
     survivor.post("send")
     survivor.begin("wait_event")
-    assert survivor.answer(10)[0][0] == verbs_peer.RETRY_EXC_ERR
+    assert survivor.answer()[0][0] == verbs_peer.RETRY_EXC_ERR
 
 
 def test_receives_just_wait(loopback):
@@ -70,21 +78,36 @@ def test_unreliable_sender_goes_on(loopback, number):
     victim.process.kill()
 
 
-@pytest.mark.parametrize("service", ("UC", "UD"))
-def test_nothing_is_lost_by_a_receiver_without_a_processor(loopback, service):
-    """Its socket holds far fewer bytes than are sent; each message has a receive."""
-    server, client = perftest.start(loopback, "ib_send_bw", "-c", service, "-s", 4096,
+def stop(process):
+    """For how long, which is more where this test runs late."""
+    start = time.monotonic()
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    os.kill(process.pid, signal.SIGCONT)
+    return time.monotonic() - start
+
+
+def stopped_again_and_again(place, service):
+    """How often the receiver was stopped; None if once for too long."""
+    server, client = perftest.start(place, "ib_send_bw", "-c", service, "-s", 4096,
                                     "-n", MESSAGES, "-r", MESSAGES)
     stops = 0
     while client.running():
-        os.kill(server.pid, signal.SIGSTOP)
-        time.sleep(0.1)
-        os.kill(server.pid, signal.SIGCONT)
+        if stop(server) > LESS_THAN_PATIENCE:
+            for process in client, server:
+                process.kill()
+            return None
         time.sleep(0.02)
         stops += 1
     perftest.finish(server, client)
     perftest.check_report(client, [4096], MESSAGES)
-    assert stops > 1
+    return stops
+
+
+@pytest.mark.parametrize("service", ("UC", "UD"))
+def test_nothing_is_lost_by_a_receiver_without_a_processor(loopback, service):
+    """Its socket holds far fewer bytes than are sent; each message has a receive."""
+    harness.good_try(lambda: stopped_again_and_again(loopback, service), lambda stops: stops > 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])

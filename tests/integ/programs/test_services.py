@@ -118,7 +118,16 @@ def check(place, program, *arguments, iterations=ITERATIONS, size=None, version=
         # Without being told the program takes the largest, and says so.
         default = 4096
         arguments += ("-s", default)
-    run(place, program, *arguments, version=version, size=size or default, iterations=iterations)
+    expected = {"version": version, "size": size or default, "iterations": iterations}
+    try:
+        run(place, program, *arguments, **expected)
+    except harness.Timeout:
+        # What is sent to a receiver that has no processor for a second may be lost.
+        if not {"UC", "UD"}.intersection(arguments):
+            raise
+        for at in {place, place.peer}:
+            at.close()
+        run(place, program, *arguments, **expected)
 
 
 def options(*rows):
