@@ -213,6 +213,8 @@ class Process:
         return (f"{' '.join(self.command)}\n--- output\n{self.output[-3000:]}\n"
                 f"--- errors\n{self.errors[-3000:]}")
 
+    __repr__ = __str__
+
 
 class Place:
     ports = itertools.count(21000)
