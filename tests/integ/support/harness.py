@@ -307,9 +307,15 @@ class Place:
         return word.format(device=self.device, **gids)
 
     def stat(self, pid=None, **options):
-        """What uroce-stat says of one process, or of all."""
-        command = [os.path.join(self.scratch.bin, "uroce-stat"), "--json"]
-        shown = json.loads(self.output_of(*command, *([pid] if pid else []), **options))
+        """What uroce-stat says of one process, or of all; again if one had no processor."""
+        command = [os.path.join(self.scratch.bin, "uroce-stat"), "--json", *([pid] if pid else [])]
+        until = time.monotonic() + PATIENCE
+        while True:
+            asked = self.run(*command, **options)
+            if "does not answer" not in asked.errors or time.monotonic() > until:
+                break
+        assert asked.popen.returncode == 0, asked
+        shown = json.loads(asked.output)
         if pid is None:
             return shown
         assert len(shown) == 1, shown
