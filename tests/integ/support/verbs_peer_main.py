@@ -276,6 +276,19 @@ class End:
         getattr(self, method)(*arguments)
         return time.monotonic() - start - waits.seconds()
 
+    def longest_sleep(self, seconds, processor):
+        """What sleeps of a millisecond took at most on that processor, as held_up().
+
+        What is more than that has no reason in any process: a hypervisor has taken the processor.
+        """
+        os.sched_setaffinity(0, [processor])
+        found, end = [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            found.append(self.held_up("sleep", 0.001))
+        return max(found)
+
+    sleep = staticmethod(time.sleep)
+
     def close(self):
         for one in (self.qp, self.cq, self.channel, self.mr, self.pd, self.context):
             one.close()
