@@ -4,6 +4,7 @@
 Times are those of time.monotonic(), bytes are payload that has arrived and been acknowledged.
 """
 import bisect
+import contextlib
 import json
 import os
 import statistics
@@ -102,6 +103,10 @@ class QueueWatch:
         return found[-1][2] - found[0][2]
 
 
+class NotSampled(AssertionError):
+    """uroce-stat had no processor while a flow was there."""
+
+
 class StatWatch:
     """The queue pairs of a place, sampled: by process id and number of the queue pair."""
 
@@ -123,6 +128,8 @@ class StatWatch:
     def of(self, pid):
         """The samples of a process's only queue pair."""
         found = [samples for (owner, _), samples in self.pairs.items() if owner == pid]
+        if not found:
+            raise NotSampled(f"process {pid} has not been seen")
         assert len(found) == 1, f"process {pid} has {len(found)} queue pairs"
         return found[0]
 
@@ -152,6 +159,8 @@ class RoceFlow:
         """Take what the StatWatches of both places have seen."""
         asking = [sample for sample in watches[self.asking_at].of(self.client.pid)
                   if sample[1]["state"] == "RTS"]
+        if not asking:
+            raise NotSampled(f"process {self.client.pid} has not been seen at work")
         total, last = 0, None
         for when, pair in asking:
             psn = pair["unacked_psn"]
@@ -216,6 +225,18 @@ class Run:
 
     def started(self):
         return [flow.series.started() for flow in self.flows]
+
+
+def try_run(lab, *flows):
+    """A Run, or None if a flow was not sampled."""
+    with contextlib.suppress(NotSampled):
+        return Run(lab, *flows)
+    return None
+
+
+def run(lab, make):
+    """A Run of one short flow."""
+    return harness.tries(lambda: try_run(lab, (0, make)))[0]
 
 
 def jain(rates):

@@ -28,9 +28,9 @@ def test_marks_keep_the_queue_short(lab):
 def test_marks_of_roce_too(lab):
     """The class goes out whole, and a packet that was marked is still a good one."""
     lab.set(marks=True)
-    asked = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=True)))
+    asked = flows.run(lab, lambda at: flows.RoceFlow(at, "write", 1, ect=True))
     assert asked.marked > 0
-    other = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=False)))
+    other = flows.run(lab, lambda at: flows.RoceFlow(at, "write", 1, ect=False))
     # perftest's own TCP connection asks for marks, and crosses the same queue at the end.
     assert other.marked < asked.marked / 20, (asked.marked, other.marked)
 
@@ -44,7 +44,7 @@ def test_short_queue_drops(lab):
 
 def test_loss(lab):
     lab.set(loss=0.005)
-    run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1)))
+    run = flows.run(lab, lambda at: flows.RoceFlow(at, "write", 1))
     assert run.dropped > 0
     assert run.flows[0].last[0]["counters"]["rcvd_seq_err"] > 0
 

@@ -9,8 +9,18 @@ import perftest
 SECONDS = 5 if harness.LONG else 2
 
 
+def run(place, program):
+    server, client = perftest.start(place, program, "-D", SECONDS)
+    perftest.finish(server, client)
+    return client
+
+
+def counted_something(client):
+    """A program that has no processor counts none."""
+    return any(row[1] for row in perftest.rows(client))
+
+
 @pytest.mark.parametrize("program", perftest.ALL)
 def test_duration(loopback, program):
-    server, client = perftest.start(loopback, program, "-D", SECONDS)
-    perftest.finish(server, client)
+    client = harness.good_try(lambda: run(loopback, program), counted_something)
     perftest.check_report(client, [perftest.usual_size(program)], None, duration=True)
