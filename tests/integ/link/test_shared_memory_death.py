@@ -54,7 +54,7 @@ def test_killed_and_started_again(loopback):
 def goes_on_with_a_new_peer(place, survivor):
     """Returns true if the new one shares memory with it; None if it had no processor when asked."""
     victim = verbs_peer.start(place)
-    survivor.connect(victim.here)
+    survivor.connect(victim.here, timeout=14)
     victim.connect(survivor.here)
     assert survivor.exchange(30, 5000, 3) == victim.exchange(30, 5000, 4) == 30
     victim.process.kill()

@@ -149,7 +149,7 @@ def silent(end):
 def written_to_who_was_silent(place):
     """How a write ended to a process that was silent for less than the retries take; None if it was
     for longer, as this test ran late."""
-    first, second = verbs_peer.pair(place)
+    first, second = verbs_peer.pair(place, timeout=14)
     assert first.do("write") == verbs_peer.SUCCESS
     begun = time.monotonic()
     with silent(second):
@@ -163,7 +163,7 @@ def written_to_who_was_silent(place):
 def test_who_is_silent_for_long(loopback):
     """... is given up, but not before; and when all threads stood still no process is to blame."""
     assert harness.tries(lambda: written_to_who_was_silent(loopback)) == [verbs_peer.SUCCESS]
-    first, second = verbs_peer.pair(loopback)
+    first, second = verbs_peer.pair(loopback, timeout=14)
     assert first.do("write") == verbs_peer.SUCCESS
     with silent(second):
         assert first.do("write") == verbs_peer.RETRY_EXC_ERR

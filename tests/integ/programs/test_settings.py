@@ -202,8 +202,8 @@ def test_faults_are_counted(loopback):
     env = {"UROCE_FAULT": "drop=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=3"}
     first, second = verbs_peer.VerbsPeer(loopback, env=env), verbs_peer.VerbsPeer(loopback)
     here, there = first.open("uroce_lo", 0), second.open("uroce_lo", 0)
-    first.connect(there)
-    second.connect(here)
+    first.connect(there, timeout=14)
+    second.connect(here, timeout=14)
     for _ in range(100):
         assert first.do("write") == verbs_peer.SUCCESS
     counters = loopback.stat(first.pid)["counters"]

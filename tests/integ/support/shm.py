@@ -74,7 +74,7 @@ def join(place, hub, number):
     def joined():
         here = hub.of(number, "open", place.device, place.gid_index(4))
         peer = verbs_peer.start(place)
-        hub.of(number, "connect", peer.here)
+        hub.of(number, "connect", peer.here, timeout=14)
         peer.connect(here)
         if is_used(place, hub, peer):
             return peer

@@ -92,7 +92,9 @@ class End:
         return {"pid": os.getpid(), "qpn": self.qp.qp_num, "gid": gid, "addr": self.mr.buf,
                 "rkey": self.mr.rkey}
 
-    def connect(self, peer, timeout=14, retry_count=7, access=QP_REMOTE_ACCESS, mtu=3):
+    def connect(self, peer, timeout=17, retry_count=7, access=QP_REMOTE_ACCESS, mtu=3):
+        """With timeout 17 a peer may have no processor for four seconds, with 14 for less than two.
+        """
         self.peer = peer
         attr = QPAttr(port_num=1)
         attr.qp_access_flags = access
