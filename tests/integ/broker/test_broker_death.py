@@ -139,7 +139,7 @@ def test_new_broker_does_not_reply(place, wait):
         until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}")
 
 
-# Becomes the broker argv[2], at its first name, after argv[1] seconds of processor time.
+# Becomes the broker argv[2], at its first name, and is ready to run for argv[1] seconds before.
 LATE_BROKER = f"""
 import ctypes, os, socket, sys, time
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -147,7 +147,8 @@ listener.bind("\\0uroce-broker/{bc.VERSION}/0")
 PR_SET_NAME = 15
 ctypes.CDLL(None).prctl(PR_SET_NAME, b"uroce-broker")
 listener.listen(16)
-while time.process_time() < float(sys.argv[1]):
+until = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until:
     pass
 os.dup2(listener.fileno(), 3)
 os.execv(sys.argv[2], ["uroce-broker"])
