@@ -138,7 +138,7 @@ def test_nobody_listens(server, program, told):
 
 
 def goodbye_took(server, host, victim):
-    """How long after the death of one end the other has heard of it.
+    """Returns the seconds from the death of one end until the other reported it.
 
     The kernel's rping is not expected to end: its rxe does not flush what is posted to a queue
     pair that has been moved to ERR before, and rping waits for ever if that was its next receive.

@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import struct
-import sys
 import time
 
 import pytest
@@ -139,7 +138,8 @@ def test_new_broker_does_not_reply(place, wait):
         until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}")
 
 
-# Becomes the broker argv[2], at its first name, and is ready to run for argv[1] seconds before.
+# Listens at the first name of brokers, is ready to run for argv[1] seconds, and then executes
+# the broker argv[2].
 LATE_BROKER = f"""
 import ctypes, os, socket, sys, time
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -158,7 +158,7 @@ os.execv(sys.argv[2], ["uroce-broker"])
 def test_broker_is_ready_to_run(place):
     """A broker that does not reply for a second is not replaced while it is ready to run: on a busy
     host others run."""
-    broker = place.start(sys.executable, "-c", LATE_BROKER, 2.5, broker_program(place))
+    broker = place.start(harness.PYTHON, "-c", LATE_BROKER, 2.5, broker_program(place))
     until(lambda: bc.listeners(place), broker)
     client = place.start("ibv_devinfo", "-d", "uroce_lo")
     until(lambda: not client.running() or len(bc.listeners(place)) > 1, client)
@@ -286,7 +286,7 @@ def test_listener_at_the_next_broker(place):
 
 
 def peer_of_a_killed_process(place, moment):
-    """How long it took until it was told."""
+    """Returns the seconds after which it reported the disconnection."""
     server = rping_server(place, 7902)
     client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7902)
     client.await_words("ping data")
@@ -298,11 +298,11 @@ def peer_of_a_killed_process(place, moment):
         place.output_of("ibv_devinfo", "-d", "uroce_lo")
         time.sleep(0.5)
     client.kill()
-    return until_told(place, server)
+    return disconnection_took(place, server)
 
 
-def until_told(place, server):
-    """How long it takes; then all that runs at the place is killed."""
+def disconnection_took(place, server):
+    """Returns the seconds until the server reports it; then kills all programs of the place."""
     start = time.monotonic()
     server.await_words("DISCONNECT")
     took = time.monotonic() - start
@@ -318,7 +318,7 @@ def test_peer_of_a_killed_process(place, moment):
 
 
 def peer_when_slots_are_given_again(place):
-    """How long it took until it was told."""
+    """Returns the seconds after which it reported the disconnection."""
     server = rping_server(place, 7904)
     client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7904)
     client.await_words("ping data")
@@ -329,7 +329,7 @@ def peer_when_slots_are_given_again(place):
     for port in range(7905, 7909):
         rping_server(place, port)
     os.kill(server.pid, signal.SIGCONT)
-    return until_told(place, server)
+    return disconnection_took(place, server)
 
 
 @needs_rping

@@ -79,7 +79,7 @@ def test_unreliable_sender_goes_on(loopback, number):
 
 
 def stop(process):
-    """For how long, which is more where this test runs late."""
+    """Stops it for 0.1 s; returns the real time, which is longer if this test had no processor."""
     start = time.monotonic()
     os.kill(process.pid, signal.SIGSTOP)
     time.sleep(0.1)

@@ -122,7 +122,7 @@ def check(place, program, *arguments, iterations=ITERATIONS, size=None, version=
     try:
         run(place, program, *arguments, **expected)
     except harness.Timeout:
-        # What is sent to a receiver that has no processor for a second may be lost.
+        # Messages to a receiver that gets no processor for a second may be lost.
         if not {"UC", "UD"}.intersection(arguments):
             raise
         for at in {place, place.peer}:

@@ -12,7 +12,7 @@ import verbs_peer
 
 CONTAINED = 12345
 STALL = 0.010
-# A process that uses no uroce is held up for so long by the host alone, in sleeps of 1 ms.
+# If a sleep of 1 ms takes this much longer in a process without uroce, the host is the reason.
 HOST_STALL = 0.005
 MOST_BYSTANDERS = 8
 # There is more to do then, for once.
@@ -82,7 +82,7 @@ class Victims:
         harness.in_time(self.used, 0.15)
 
     def used(self):
-        """Processor time of one at most, in half a second."""
+        """Returns the most processor time that a victim used in half a second."""
         before = [end.process.ticks() for end in self.ends]
         time.sleep(0.5)
         return max(end.process.ticks() - was for end, was in zip(self.ends, before))

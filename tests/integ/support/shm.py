@@ -115,7 +115,7 @@ def check_no_packet_was_damaged(seen):
 
 
 def await_traffic(place, *processes, runs=20):
-    """Until each has sent so much by whatever way; whether all of them used memory for it."""
+    """Waits until each process has made so many send calls; returns true if all used memory."""
     until = time.monotonic() + harness.PATIENCE
     while time.monotonic() < until:
         seen = shown(place, *processes)
@@ -127,7 +127,10 @@ def await_traffic(place, *processes, runs=20):
 
 
 def start(place, *words, sender=1):
-    """A perftest that uses memory, amid its work; sender: the one that sends, 1 for the client."""
+    """Returns both ends of a perftest that is transferring data through shared memory.
+
+    sender: index of the end that sends, 1 for the client
+    """
     def started():
         ends = perftest.start(place, *words)
         if await_traffic(place, ends[sender]):

@@ -279,9 +279,9 @@ class End:
         return time.monotonic() - start - waits.seconds()
 
     def longest_sleep(self, seconds, processor):
-        """What sleeps of a millisecond took at most on that processor, as held_up().
+        """Returns the longest time of a sleep of a millisecond on that processor, as held_up().
 
-        What is more than that has no reason in any process: a hypervisor has taken the processor.
+        If it is much longer, no process is the reason: a hypervisor has taken the processor.
         """
         os.sched_setaffinity(0, [processor])
         found, end = [], time.monotonic() + seconds

@@ -57,7 +57,7 @@ static bool is_whole(const struct link_batch *batch)
 }
 
 struct stream {
-	uint32_t tag; /* of the next burst */
+	uint32_t tag; /* tag of the next burst */
 	unsigned int count;
 	int64_t looked_ms; /* time of the last look at the ring */
 	bool was_away;	   /* The writer drops bursts when none is read for 100 ms. */

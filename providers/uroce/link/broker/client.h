@@ -136,8 +136,8 @@ int link_broker_claim_all(struct link *link, int fd);
 
 /*
  * Locks open_lock, and has waits for the broker call wait_callback until link_broker_unlock().
- * Returns false if another thread holds the lock: that one may wait for a second, in which the
- * progress thread must receive packets, so it does not wait for the lock.
+ * Returns false if another thread holds the lock: that one may wait for the broker for seconds, in
+ * which the progress thread must receive packets, so it does not wait for the lock.
  */
 bool link_broker_try_lock(struct link *link, void (*wait_callback)(void *arg), void *arg);
 void link_broker_unlock(struct link *link);
