@@ -34,7 +34,7 @@ def run_pair(place, seconds=harness.PATIENCE):
 
 
 def one_broker(place):
-    until(lambda: len(bc.brokers(place)) == 1, f"brokers: {bc.brokers(place)}")
+    until(lambda: len(bc.brokers(place)) == 1, lambda: f"brokers: {bc.brokers(place)}")
     return bc.brokers(place)[0]
 
 
@@ -116,7 +116,7 @@ def test_broker_is_stopped(place):
     harness.in_time(lambda: run_pair(place), 5)
     for process in server, client:
         used = process.ticks()
-        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}")
+        until(lambda: process.ticks() > used + 0.05, lambda: f"does not go on: {process}")
 
 
 @pytest.mark.parametrize("wait", ([], ["-e"]), ids=("polls", "sleeps"))
@@ -135,7 +135,7 @@ def test_new_broker_does_not_reply(place, wait):
         time.sleep(2)
     for process in pair:
         used = process.ticks()
-        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}")
+        until(lambda: process.ticks() > used + 0.05, lambda: f"does not go on: {process}")
 
 
 # Listens at the first name of brokers, is ready to run for argv[1] seconds, and then executes
