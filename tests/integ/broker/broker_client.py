@@ -47,7 +47,8 @@ def new_socket(place, family, kind):
 
 def listeners(place):
     """Numbers of the names of brokers that listen at the place."""
-    found = (re.search(r"@uroce-broker/1/(\d+)$", line) for line in place.net("unix"))
+    # The flags of a listener are SO_ACCEPTCON.
+    found = (re.search(r" 00010000 .*@uroce-broker/1/(\d+)$", line) for line in place.net("unix"))
     return sorted({int(match[1]) for match in found if match})
 
 

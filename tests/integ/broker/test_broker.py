@@ -55,6 +55,9 @@ def broker(place):
     """A broker that stays until the test ends."""
     process = place.start(broker_program(place), "--stay")
     until(lambda: bc.listeners(place), process)
+    # It has set its limit of descriptors when it replies.
+    with contextlib.closing(bc.Client(place, bc.GUEST)) as guest:
+        assert guest.alive()
     yield process
     assert process.running(), process
     process.kill()
@@ -316,6 +319,8 @@ def test_member_that_cannot_be_passed(broker, place, clients):
     """It is not used: the port is free as soon as nobody else has it."""
     user, = on_address(clients, 1)
     refused = clients()
+    # The broker has closed its copies of the descriptors in WELCOME when it replies.
+    assert refused.alive()
     with no_descriptor_left(*bc.brokers(place)):
         assert refused.add_address(ADDRESS)[0] == -errno.ENFILE
     user.close()

@@ -142,10 +142,10 @@ def test_new_broker_does_not_reply(place, wait):
 # the broker argv[2].
 LATE_BROKER = f"""
 import ctypes, os, socket, sys, time
-listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-listener.bind("\\0uroce-broker/{bc.VERSION}/0")
 PR_SET_NAME = 15
 ctypes.CDLL(None).prctl(PR_SET_NAME, b"uroce-broker")
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("\\0uroce-broker/{bc.VERSION}/0")
 listener.listen(16)
 until = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < until:
