@@ -48,7 +48,7 @@ static void expect_last_messages(struct gsi_child *child, uint32_t first, uint32
 	unsigned int seen[8] = { 0 }, missing = 2 * count;
 	struct gsi_report report;
 
-	while (gsi_child_next(child, missing ? CHILD_TIMEOUT_MS : 1500, &report)) {
+	while (gsi_child_next(child, missing ? CHILD_TIMEOUT_MS : 2500, &report)) {
 		uint32_t tag = mad_tag(report.mad.bytes);
 
 		assert_uint_in_range(tag, first, first + count - 1);

@@ -24,22 +24,26 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Only those of this thread, and no time in which others had the processor. */
+/*
+ * Only those of this thread, and no time in which others had the processor.  The kernel may put the
+ * thread to sleep for a page fault, and need not if a timer expires at once.
+ */
 static void test_sleeps(void **state)
 {
 	atomic_bool over = false;
 	pthread_t other;
-	uint64_t before;
+	uint64_t before, after_yields;
 
 	(void)state;
 	assert_int_equal(pthread_create(&other, NULL, run, &over), 0);
 	before = thread_voluntary_switches();
 	for (unsigned int i = 0; i < 1000; i++)
 		sched_yield();
-	assert_int_equal(thread_voluntary_switches(), before);
+	after_yields = thread_voluntary_switches();
+	assert_uint_in_range(after_yields, before, before + 5);
 	for (unsigned int i = 0; i < 10; i++)
 		usleep(1000);
-	assert_int_equal(thread_voluntary_switches(), before + 10);
+	assert_uint_in_range(thread_voluntary_switches(), after_yields + 5, after_yields + 15);
 	over = true;
 	pthread_join(other, NULL);
 }

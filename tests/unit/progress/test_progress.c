@@ -426,7 +426,7 @@ static void test_unread_ack_is_no_timeout(void **state)
 	(void)state;
 	end_open(&a, progress);
 	end_open(&b, progress);
-	a.timeout_code = 16; /* 268 ms */
+	a.timeout_code = 18; /* 1,074 ms */
 	end_connect(&a, b.qp.qpn);
 	end_connect(&b, a.qp.qpn);
 	progress_lock(progress);
@@ -438,7 +438,7 @@ static void test_unread_ack_is_no_timeout(void **state)
 		progress_run_once(progress, PROGRESS_CALLER_POLLER);
 	assert_int_equal(eng_timeouts(a.qp.engine), 0);
 	assert_int_equal(a.sent, 0);
-	usleep(300000);
+	usleep(1100000);
 	progress_run_once(progress, PROGRESS_CALLER_POLLER);
 	assert_int_equal(a.sent, 1);
 	assert_int_equal(eng_timeouts(a.qp.engine), 0);
