@@ -290,7 +290,7 @@ static void test_repeated_request(void **state)
 	struct gsi_order order = { .what = GSI_CLOSE };
 	struct mad_spec spec, reject = { .attribute = MAD_REJ };
 	struct gsi_report none;
-	uint16_t port = 7000;
+	uint16_t port = 7000, other = 7001;
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
@@ -300,6 +300,8 @@ static void test_repeated_request(void **state)
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
 	gsi_child_expect(&children[1], 1, GSI_MATCH_LOCAL);
 	assert_int_equal(gsi_child_do(&children[1], &order).error, 0);
+	/* The broker has processed the end of the port when it replies to this request. */
+	assert_int_equal(gsi_child_bind(&children[1], loopback4, &other, 0, false, NULL), 0);
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);
 	gsi_child_expect(&children[1], 1, GSI_MATCH_LOCAL);
 	reject.local_id = spec.local_id;
