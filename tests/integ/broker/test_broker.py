@@ -169,17 +169,18 @@ def test_slot_that_was_not_received(broker, clients):
     assert worker.add_slot()[0] < 0
 
 
-def count_lost(sender, living, dead=(), seconds=harness.PATIENCE):
-    """Sends ten datagrams to each slot; returns how many of those to living workers were lost.
+def find_lost(sender, living, dead=(), seconds=harness.PATIENCE):
+    """Sends ten datagrams to each slot; returns slot and number of those that were lost.
 
-    Each living worker gets its own datagrams, in their order, and no other.
+    Each living worker gets its own datagrams, in their order, and no other.  Those for dead slots
+    do not count.
     """
     for number in range(10):
         for slot in dead:
             sender.send(bc.bth(slot, number))
         for client in living:
             sender.send(bc.bth(client.slot, number))
-    end, lost = time.monotonic() + seconds, 0
+    end, lost = time.monotonic() + seconds, []
     for client in living:
         expected = [bc.bth(client.slot, number) for number in range(10)]
         found = []
@@ -189,13 +190,13 @@ def count_lost(sender, living, dead=(), seconds=harness.PATIENCE):
             if time.monotonic() >= end:
                 break
         assert found == [data for data in expected if data in found], client.slot
-        lost += 10 - len(found)
+        lost += [(client.slot, number) for number, data in enumerate(expected) if data not in found]
     return lost
 
 
 def check_steering(sender, living, dead=()):
     """Each living worker gets its own datagrams and no other; those for dead slots are lost."""
-    assert count_lost(sender, living, dead) == 0
+    assert find_lost(sender, living, dead) == []
 
 
 def test_steering(broker, clients, sender):

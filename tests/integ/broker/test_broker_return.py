@@ -12,7 +12,7 @@ import pytest
 
 import broker_client as bc
 import harness
-from test_broker import (ADDRESS, broker_program, check_steering, clients, count_lost, on_address,
+from test_broker import (ADDRESS, broker_program, check_steering, clients, find_lost, on_address,
                          place, port, ports, sender, short_idle, until)
 
 GRACE = 2  # seconds that a new broker waits for the clients of the one before
@@ -118,9 +118,9 @@ def check_while_counted(sender, living, dead=()):
     """As check_steering(), while the broker counts the members of the group.
 
     It counts by a member that it adds for a moment; a datagram that the kernel looks up while that
-    one closes is lost, a few in 10,000.
+    one closes is lost.
     """
-    harness.good_try(lambda: count_lost(sender, living, dead, 1), lambda lost: lost == 0)
+    harness.good_try(lambda: find_lost(sender, living, dead, 1), lambda lost: not lost)
 
 
 def come_back(workers, place):
