@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/names.h"
 #include "link_child.h"
 #include "progress_end.h"
 #include "progress/progress_priv.h"
@@ -407,4 +408,17 @@ struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_
 	assert_int_equal(mad_tag(what.mad.bytes), tag);
 	assert_int_equal(what.mad.reason, reason);
 	return what.mad;
+}
+
+pid_t gsi_broker_pid(void)
+{
+	struct ucred cred;
+	struct names_search_result found;
+	socklen_t bytes = sizeof(cred);
+	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
+
+	assert_true(fd >= 0);
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
+	close(fd);
+	return cred.pid;
 }

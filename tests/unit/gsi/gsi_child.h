@@ -101,5 +101,7 @@ int gsi_child_send(struct gsi_child *child, const uint8_t sgid[16], const uint8_
 bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *report);
 /* It must come, with this tag. */
 struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_match reason);
+/* Returns the process id of the broker that new clients of this user get. */
+pid_t gsi_broker_pid(void);
 
 #endif

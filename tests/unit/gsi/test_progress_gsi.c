@@ -9,10 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "broker/names.h"
 #include "veth.h"
 #include "link_child.h"
 #include "mock_clock.h"
@@ -399,19 +397,6 @@ static void test_dead_owner(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-static pid_t broker_pid(void)
-{
-	struct ucred cred;
-	struct names_search_result found;
-	socklen_t bytes = sizeof(cred);
-	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
-
-	assert_true(fd >= 0);
-	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	close(fd);
-	return cred.pid;
-}
-
 /* The broker reads a MAD before the end of the process that it is for. */
 static void test_owner_dies_meanwhile(void **state)
 {
@@ -424,7 +409,7 @@ static void test_owner_dies_meanwhile(void **state)
 	for (unsigned int i = 0; i < 3; i++)
 		gsi_child_start(&children[i], 0, loopback4);
 	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
-	broker = broker_pid();
+	broker = gsi_broker_pid();
 	kill(broker, SIGSTOP);
 	spec = request(port, 1);
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);

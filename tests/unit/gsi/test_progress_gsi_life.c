@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "broker/names.h"
 #include "link_child.h"
 
 static uint64_t service(uint16_t port)
@@ -62,21 +61,9 @@ static void test_fork(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-/* Returns the number of the broker that new clients use, or UROCE_BROKER_NAMES. */
-static unsigned int broker_number(void)
-{
-	struct names_search_result found;
-	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
-
-	if (fd < 0)
-		return UROCE_BROKER_NAMES;
-	close(fd);
-	return found.number;
-}
-
 /*
- * Returns the report of an event, or the last one received before the time limit.  Copies of
- * earlier MADs are skipped.
+ * Returns the next report that is not a copy of an earlier MAD, or the last copy if no other report
+ * arrives in time.  Decrements *copies, the number of MADs that were sent again, for each one.
  */
 static struct gsi_report next_but_copies(struct gsi_child *child, uint32_t tag,
 					 unsigned int *copies)
@@ -98,7 +85,7 @@ static void pass_mad(struct gsi_child children[2], uint32_t tag, unsigned int *c
 {
 	struct gsi_child *receiver = &children[tag % 2];
 	const struct mad_spec mad = to(receiver, tag);
-	unsigned int broker = broker_number(), broker_before;
+	pid_t broker = gsi_broker_pid(), broker_before;
 	struct gsi_report report;
 
 	for (;;) {
@@ -107,7 +94,7 @@ static void pass_mad(struct gsi_child children[2], uint32_t tag, unsigned int *c
 		if (report.what == GSI_MAD && mad_tag(report.mad.bytes) == tag)
 			break;
 		broker_before = broker;
-		broker = broker_number();
+		broker = gsi_broker_pid();
 		assert_int_not_equal(broker, broker_before);
 		++*copies;
 	}
