@@ -103,5 +103,7 @@ bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *
 struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_match reason);
 /* Returns the process id of the broker that new clients of this user get. */
 pid_t gsi_broker_pid(void);
+/* Fails the test because the MAD with this tag has not arrived; the message names the broker. */
+void gsi_fail_lost(uint32_t tag);
 
 #endif

@@ -65,7 +65,7 @@ static unsigned int expect_none(struct gsi_child *children, unsigned int count, 
 			return i;
 		}
 	}
-	fail_msg("nothing arrives");
+	gsi_fail_lost(tag);
 	return 0;
 }
 
@@ -336,7 +336,7 @@ static unsigned int send_until(struct gsi_child *from, struct gsi_child *to,
 			return tries;
 		}
 	}
-	fail_msg("nothing arrives");
+	gsi_fail_lost(spec->tag);
 	return 0;
 }
 
