@@ -60,7 +60,7 @@ static void attach(void)
 	if (setsockopt(member[GROUP_GSI], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
 		       sizeof(program)) == 0)
 		return;
-	/* qemu-user and gVisor. */
+	/* qemu-user and gVisor do not support the option. */
 	assert_true(errno == ENOPROTOOPT || errno == EOPNOTSUPP || errno == ENOSYS);
 	skip();
 }
@@ -83,7 +83,7 @@ static void check(void)
 	for (unsigned int slot = 0; slot < WORKERS; slot++)
 		expect_at(slot << UROCE_BROKER_SLOT_SHIFT | 16,
 			  member[slot] >= 0 ? slot : GROUP_SINK);
-	/* A further slot of worker 0. */
+	/* Another slot of worker 0 */
 	expect_at(4000 << UROCE_BROKER_SLOT_SHIFT, member[0] >= 0 ? 0 : GROUP_SINK);
 }
 
@@ -131,7 +131,7 @@ static void probe(unsigned int index, uint32_t round)
 		sizeof(packet));
 }
 
-/* The lowest index whose probe of a round has reached the socket, or STEER_NONE. */
+/* Returns the lowest index whose probe of a round has reached the socket, or STEER_NONE. */
 static unsigned int probed(int fd, uint32_t round)
 {
 	struct uroce_broker_probe packet;
@@ -144,8 +144,9 @@ static unsigned int probed(int fd, uint32_t round)
 }
 
 /*
- * The next broker appends its members, so that the last index is the count less one.  Indexes
- * beyond that reach any member, by hash: rising ones reach the last member by its own first.
+ * The next broker has appended its members, so the index of the last one, the sink, is the number
+ * of members less 1.  Probes for higher indexes reach any member, by hash, but the sink's lowest
+ * probed index is its own.
  */
 static void find_all(uint32_t round)
 {
@@ -163,7 +164,7 @@ static void find_all(uint32_t round)
 	group_record_owner(&group, last, GROUP_SINK);
 }
 
-/* With the broker go its own members and those of workers that have ended. */
+/* When a broker is killed, its own members are closed, and those of workers that have ended. */
 static void test_broker_dies(void **state)
 {
 	begin(state);
@@ -171,7 +172,7 @@ static void test_broker_dies(void **state)
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		unsigned int kept[ENDED], count = 0;
 
-		/* Ended, and kept by the broker that dies now. */
+		/* Slots of workers that have ended; only the old broker kept their members open. */
 		for (unsigned int slot = rand_below(7); slot < WORKERS && count < ENDED; slot += 11)
 			if (member[slot] >= 0)
 				kept[count++] = slot;
@@ -201,7 +202,7 @@ static void test_broker_dies(void **state)
 	end();
 }
 
-/* A stopped worker does not answer: the program leaves its slot out until it does. */
+/* A stopped worker does not reply to probes: the program omits its slot until it does. */
 static void test_unknown(void **state)
 {
 	(void)state;
@@ -213,12 +214,12 @@ static void test_unknown(void **state)
 	group_fill_table(&group, &slots, &table);
 	assert_int_equal(table.member[7], STEER_NONE);
 	assert_int_equal(group.unknown, 2);
-	/* An answer to an index that is no member's. */
+	/* A reply for an index that no member has */
 	group_record_owner(&group, 4, 7);
 	group_record_owner(&group, STEER_NONE, 7);
 	assert_int_equal(group.unknown, 2);
 	group_record_owner(&group, 2, 7);
-	/* The later answer counts, also where two do not agree. */
+	/* The later reply counts, even if it contradicts an earlier one. */
 	group_record_owner(&group, 3, 7);
 	assert_int_equal(group.unknown, 1);
 	group_record_owner(&group, 3, GROUP_SINK);

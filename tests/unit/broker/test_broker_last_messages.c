@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * When the last messages of a client are sent.
+ * Schedule by which the broker sends the last messages of a client
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void begin(void)
 	last_messages_start(&last, now);
 }
 
-/* Time passes until the next step, which it returns. */
+/* Advances the time to the next step, which it returns. */
 static enum last_messages_step wait_for_step(void)
 {
 	if (last_messages_next_step(&last, now) == LAST_MESSAGES_WAIT)
@@ -30,7 +30,7 @@ static enum last_messages_step wait_for_step(void)
 	return last_messages_next_step(&last, now);
 }
 
-/* Sends all of a round, of which one chunk has messages. */
+/* Sends all chunks of a round, of which only the first has messages. */
 static void send_round(uint32_t messages)
 {
 	for (uint32_t at = 0; at < LAST_MESSAGES_ENTRIES; at += LAST_MESSAGES_CHUNK) {
@@ -68,7 +68,7 @@ static void test_nothing(void **state)
 	assert_false(last_messages_delay_requests(&last));
 }
 
-/* A client that ends slowly, and one that lives on: nothing is sent for it before its end. */
+/* A client that still runs for a long time: nothing is sent for it before it ends. */
 static void test_alive(void **state)
 {
 	(void)state;
@@ -76,7 +76,7 @@ static void test_alive(void **state)
 	for (unsigned int looks = 0; looks < 1000; looks++) {
 		assert_int_equal(wait_for_step(), LAST_MESSAGES_CHECK_LOCK);
 		last_messages_owner_runs(&last, now);
-		/* Requests for its ports do not wait without limit. */
+		/* Requests for its ports wait for a limited time only. */
 		assert_int_equal(last_messages_delay_requests(&last), now < START + 980 * MS);
 	}
 	assert_true(now > START + 900 * 1000 * MS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The messages between uroce-broker and its clients: what is sent is received as it was, and
- * nothing else is.
+ * Messages between uroce-broker and its clients: valid ones are parsed unchanged, and all others
+ * are refused.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -39,7 +39,10 @@ static void expect_zero(uint32_t *reserved)
 	*reserved = 0;
 }
 
-/* It arrives whole, and a byte more or less is refused. */
+/*
+ * The message is parsed unchanged.  It is refused if a byte is missing or added, if its version is
+ * another one, or if its error is positive.
+ */
 static void expect_good(size_t length, unsigned int descriptors)
 {
 	assert_int_equal(pass(length), BROKER_MESSAGE_OK);
@@ -157,7 +160,7 @@ static void test_ports(void **state)
 	expect_zero(&sent.ports.reserved);
 	sent.ports.port[0].flags = UROCE_BROKER_PORT_LISTENING;
 	expect_refused();
-	/* Several at once only after the death of a broker. */
+	/* Several ports are allowed in one message only if they were bound at an earlier broker. */
 	sent.ports.ports = UROCE_BROKER_PORTS;
 	for (unsigned int i = 0; i < UROCE_BROKER_PORTS; i++) {
 		sent.ports.port[i].flags = UROCE_BROKER_PORT_RETURNING;

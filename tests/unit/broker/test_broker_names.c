@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Abstract names of brokers and slots, with other users about.
+ * Abstract names of brokers and slots; other users have bound some of them.
  */
 #include "link_child.h"
 
@@ -26,7 +26,7 @@ static int search(void)
 	return names_search(geteuid(), UROCE_BROKER_NAMES, &found);
 }
 
-/* A child of user nobody that listens at the name until it is killed. */
+/* Starts a child of user nobody that listens at the name until it is killed. */
 static pid_t start_stranger(unsigned int number)
 {
 	int ready[2];
@@ -70,14 +70,14 @@ static void test_highest(void **state)
 	close(fd);
 	assert_int_equal(found.number, 0);
 	assert_int_equal(found.free, 1);
-	/* In place of one that does not answer. */
+	/* A second broker, as started if the first one does not reply */
 	second = names_listen(1);
 	assert_true(second >= 0);
 	fd = search();
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(found.number, 1);
-	/* The one that was replaced. */
+	/* The broker that was replaced */
 	fd = names_search(geteuid(), 1, &found);
 	assert_true(fd >= 0);
 	close(fd);
@@ -112,7 +112,10 @@ static void test_all_taken(void **state)
 		close(fd[i]);
 }
 
-/* Strangers may have any names: each user finds its own broker, and nothing of theirs comes in. */
+/*
+ * Other users may have bound any names: each user finds its own broker, and connections of other
+ * users are not accepted.
+ */
 static void test_strangers(void **state)
 {
 	pid_t below, above;
@@ -132,7 +135,7 @@ static void test_strangers(void **state)
 	close(fd);
 	assert_int_equal(found.number, 1);
 	assert_int_equal(found.free, 3);
-	/* To the other user it is the other way round. */
+	/* The other user finds its own brokers. */
 	fd = names_search(CHILD_NOBODY, UROCE_BROKER_NAMES, &found);
 	assert_true(fd >= 0);
 	close(fd);
@@ -151,7 +154,7 @@ static void test_strangers(void **state)
 	close(listener);
 }
 
-/* If many processes find no broker at once, one gets the name. */
+/* If many processes find no broker at the same time, one of them gets the name. */
 static void test_election(void **state)
 {
 	pid_t child[RACERS];
@@ -173,7 +176,7 @@ static void test_election(void **state)
 		    write(won[1], "", 1) != 1)
 			_exit(1);
 		close(won[1]);
-		/* Until the last one has tried. */
+		/* Keep the name until the last process has tried. */
 		if (read(ready[0], &byte, 1) < 0)
 			_exit(1);
 		_exit(0);
@@ -191,7 +194,10 @@ static void test_election(void **state)
 	close(won[0]);
 }
 
-/* Descriptors come with what the broker sends, once it is known to be of this user. */
+/*
+ * A client receives descriptors from the broker, whose user it has checked; the broker receives
+ * descriptors from the client after it has allowed them.
+ */
 static void test_descriptors(void **state)
 {
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = { 0 };
@@ -231,7 +237,7 @@ static void test_descriptors(void **state)
 	close(listener);
 }
 
-/* A slot belongs to the process that has its lock, wherever that was made. */
+/* A slot stays locked until all copies of the descriptor of its lock are closed. */
 static void test_slots(void **state)
 {
 	int fd, copy;
@@ -260,7 +266,7 @@ static int bind_name(const char *name)
 	return fd;
 }
 
-/* Names that look like a slot's in part only are nobody's slot. */
+/* Names that only partly look like a slot's do not count as bound slots. */
 static void test_bound_slots(void **state)
 {
 	static const char *const others[] = { "uroce-broker/1/slot/41x", "uroce-broker/1/slot/4096",

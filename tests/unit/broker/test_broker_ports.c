@@ -19,7 +19,7 @@ enum {
 	PORT = 18515,
 	A = 1, /* clients */
 	B = 2,
-	FIRST = 40000, /* of the range to choose from */
+	FIRST = 40000, /* first port of the range to choose from */
 	RANGE = 100,
 };
 
@@ -88,12 +88,12 @@ static int end(void **state)
 	return 0;
 }
 
-/* The rules are the same among the ports of one client and of two. */
+/* The rules are the same for two ports of one client and of two clients. */
 static void test_conflicts(void **state)
 {
 	static const struct {
 		const char *first, *second;
-		uint32_t flags; /* of the second */
+		uint32_t flags; /* flags of the second port */
 		int error;
 	} cases[] = {
 		{ "127.0.0.1", "127.0.0.1", 0, -EADDRINUSE },
@@ -120,7 +120,7 @@ static void test_conflicts(void **state)
 
 			assert_int_equal(bind_port(A, &first), 0);
 			assert_int_equal(bind_port(client, &second), cases[i].error);
-			/* Each port space is on its own. */
+			/* Port spaces are separate. */
 			second.space = UDP;
 			assert_int_equal(bind_port(client, &second), 0);
 			ports_remove_client(&ports, A);
@@ -141,10 +141,10 @@ static void test_sharing(void **state)
 	ports_release(&ports, B, &b);
 	assert_int_equal(ports_listen(&ports, A, &a), 0);
 	assert_int_equal(ports_listen(&ports, A, &a), 0);
-	/* Not the same port: another id, another client. */
+	/* Not the same port: another id, or another client. */
 	assert_int_equal(ports_listen(&ports, A, &b), -ENOENT);
 	assert_int_equal(ports_listen(&ports, B, &a), -ENOENT);
-	/* An id is given once. */
+	/* A client can use an id only once. */
 	assert_int_equal(bind_port(A, &a), -EEXIST);
 }
 
@@ -197,7 +197,7 @@ static void test_chosen(void **state)
 		assert_false(seen[port[i].port - FIRST]);
 		seen[port[i].port - FIRST] = true;
 	}
-	/* All are in use: numbers that were chosen are shared, but not that of a listener. */
+	/* All numbers are in use: chosen numbers are shared, but not those of listeners. */
 	for (unsigned int i = 2; i < RANGE; i++)
 		assert_int_equal(ports_listen(&ports, A, &port[i]), 0);
 	port[RANGE] = port_of("127.0.0.1", 0, 0);
@@ -213,7 +213,7 @@ static void test_chosen(void **state)
 	assert_int_equal(ports.chosen, 1);
 }
 
-/* After the death of a broker the clients name what they had, and nothing is checked. */
+/* Clients return the ports that they bound at an earlier broker; conflicts are not checked. */
 static void test_return(void **state)
 {
 	const uint32_t returning = UROCE_BROKER_PORT_RETURNING;

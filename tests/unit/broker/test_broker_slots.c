@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Slots of the clients of a broker: a slot has one holder, rests after use, and comes back.
+ * Slots of the clients of a broker: a slot has one holder, rests after use, and is used again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void test_order(void **state)
 	assert_int_equal(slots_holder(&slots, UROCE_BROKER_NO_SLOT), SLOTS_NO_CLIENT);
 }
 
-/* One process after the other uses few slots, and none again before others were used. */
+/* Processes that run one after the other use few slots, and a slot again only after others. */
 static void test_rest(void **state)
 {
 	uint32_t last[SLOTS_REST_MIN + 1] = { 0 };
@@ -79,7 +79,7 @@ static void test_all(void **state)
 	assert_int_equal(take(1), UROCE_BROKER_NO_SLOT);
 }
 
-/* Clients of an earlier broker come back to what they had, whatever this one has noted. */
+/* Clients of an earlier broker get their slots back, even if this one has marked them as absent. */
 static void test_return(void **state)
 {
 	(void)state;
@@ -93,7 +93,7 @@ static void test_return(void **state)
 	assert_true(slots_hold(&slots, 3000, 2, 5));
 	assert_int_equal(slots.slot[3000].first, 5);
 	assert_int_equal(slots.absent, 1);
-	/* Another client cannot have it, and its own may claim it again. */
+	/* Another client cannot hold the slot, and its holder may claim it again. */
 	assert_false(slots_hold(&slots, 5, 3, 5));
 	assert_true(slots_hold(&slots, 5, 2, 5));
 	/* An owner that does not return has ended. */
@@ -102,7 +102,7 @@ static void test_return(void **state)
 	assert_int_equal(slots.resting, 1);
 }
 
-/* A resting slot that is claimed is in the middle of the list. */
+/* Resting slots are also claimed from the middle of their list. */
 static void test_any_order(void **state)
 {
 	static uint32_t client[UROCE_BROKER_SLOTS];

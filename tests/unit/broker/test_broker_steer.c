@@ -16,7 +16,7 @@
 #include "rand.h"
 
 enum {
-	MEMBERS = 320, /* of a real group */
+	MEMBERS = 320, /* number of members of a real group */
 	PORT = 4791,
 	GSI = 7,
 	SINK = 9,
@@ -88,7 +88,7 @@ static uint32_t calculate(const struct sock_filter *step, uint32_t value)
 	}
 }
 
-/* The index that the program returns. */
+/* Interprets the program.  Returns the index that the program returns for the packet. */
 static uint32_t run(const struct packet *packet)
 {
 	uint32_t value = 0;
@@ -145,7 +145,7 @@ static void hold_in_order(unsigned int first, unsigned int count)
 		table.member[first + i] = (uint16_t)(2 + i);
 }
 
-/* As many slots, spread at random, with indexes in a random order. */
+/* Marks count random slots as held, with indexes in a random order. */
 static void hold_scattered(unsigned int count)
 {
 	static uint16_t slots[UROCE_BROKER_SLOTS];
@@ -182,7 +182,7 @@ static void test_order(void **state)
 	check_program(true);
 	steer_clear(&table, GSI, SINK);
 	hold_in_order(1000, 1024);
-	/* Further slots of one worker. */
+	/* Further slots of one worker */
 	for (unsigned int slot = 3000; slot < 3016; slot++)
 		table.member[slot] = 5;
 	build();
@@ -198,7 +198,7 @@ static void test_scattered(void **state)
 		build();
 		check_program(true);
 	}
-	/* Too many for a sink between all of them. */
+	/* Too many held slots for all others between them to go to the sink. */
 	hold_scattered(SCATTERED);
 	build();
 	check_program(false);
@@ -209,7 +209,7 @@ static void test_too_long(void **state)
 	(void)state;
 	hold_scattered(UROCE_BROKER_SLOTS);
 	assert_int_equal(steer_build(&table, code), 0);
-	/* Held slots that are all apart. */
+	/* Held slots without a held neighbour */
 	steer_clear(&table, GSI, SINK);
 	for (unsigned int i = 0; i < ALONE; i++)
 		table.member[4 * i] = (uint16_t)(2 + ALONE - i);
@@ -273,12 +273,12 @@ static void attach(const struct group *group)
 	if (setsockopt(group->member[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
 		       sizeof(program)) == 0)
 		return;
-	/* qemu-user and gVisor. */
+	/* qemu-user and gVisor do not support the option. */
 	assert_true(errno == ENOPROTOOPT || errno == EOPNOTSUPP || errno == ENOSYS);
 	skip();
 }
 
-/* The packet reaches the member of the index, and no other one has anything. */
+/* Sends the packet, which the member with this index must receive. */
 static void expect_at(const struct group *group, const struct packet *packet, unsigned int index)
 {
 	uint32_t seen[5];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Every scheme under every scenario in virtual time: one that keeps the promise keeps it exactly,
- * and each negative control fails as it is predicted to.
+ * Every scheme in every scenario, in virtual time: a scheme that makes a promise must keep it
+ * exactly, and each negative control must fail as predicted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,10 @@ static struct world_result run(const char *scenario, const char *scheme, uint64_
 	return result;
 }
 
-/* All that are no negative controls finish, and none sends more than there is. */
+/*
+ * All schemes but the negative controls finish, and none of them sends more than the receiver has
+ * posted, except as its flags allow.
+ */
 static void test_schemes_finish(void **state)
 {
 	struct world_result result;
@@ -52,7 +55,7 @@ static void test_schemes_finish(void **state)
 	}
 }
 
-/* The same at depths that divide badly, or leave almost nothing. */
+/* The same at depths that do not divide evenly, or are very small. */
 static void test_depths(void **state)
 {
 	static const uint32_t depths[] = { 4, 5, 6, 7, 9, 13, 31, 64, 200 };
@@ -99,7 +102,10 @@ static void test_controls_fail_as_predicted(void **state)
 	}
 }
 
-/* Each of the eight scenarios has a control; three are traffic made for theirs. */
+/*
+ * Each of the eight scenarios has a negative control.  Three further scenarios exist only for their
+ * controls; two of them stand for scenarios that have no control of their own.
+ */
 static void test_each_scenario_has_a_control(void **state)
 {
 	static const char *const stand_in[][2] = { { "shared-queue", "shared-promise" },
@@ -121,7 +127,7 @@ static void test_each_scenario_has_a_control(void **state)
 	}
 }
 
-/* The figures of the documents. */
+/* Comparisons of schemes that the documentation makes */
 static void test_claims(void **state)
 {
 	struct world_result rnr = run("one-way", "rnr", 1), rds = run("one-way", "rds", 1);

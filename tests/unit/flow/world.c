@@ -25,8 +25,8 @@ struct wire {
 struct world {
 	const struct scenario *sc;
 	uint64_t now, random, naks;
-	uint64_t awake_ns[FLOW_SIDES];		       /* what comes before is met together */
-	int64_t free_receives[FLOW_SIDES][FLOW_LINKS]; /* all at 0 of a shared queue */
+	uint64_t awake_ns[FLOW_SIDES];		       /* side sleeps until then; arrivals wait */
+	int64_t free_receives[FLOW_SIDES][FLOW_LINKS]; /* by link; a shared queue: all at 0 */
 	struct wire wire[FLOW_SIDES][FLOW_LINKS];      /* by sender */
 	struct flow_endpoint endpoint[FLOW_SIDES];
 	struct run_stats stats;
@@ -48,7 +48,7 @@ static bool lose(struct world *w)
 	return w->sc->unreliable && rand_below(w, 100) < 5;
 }
 
-/* True if anything was delivered, completed or put off. */
+/* Returns true if anything was delivered, completed or postponed. */
 static bool move_wire(struct world *w, unsigned int from, uint32_t link)
 {
 	struct wire *wire = &w->wire[from][link];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Two endpoints of the flow-control lab and a wire between them, in virtual time.  The wire keeps
- * the order of each connection, takes a seeded time for each message, and does what RC does when no
- * receive is posted: the message, and all behind it, wait for the RNR timer.
+ * the order of each connection, takes a seeded random time for each message, and does what RC does
+ * when no receive is posted: the message, and all after it, wait for the RNR timer.
  */
 #ifndef UROCE_TESTS_FLOW_WORLD_H
 #define UROCE_TESTS_FLOW_WORLD_H
@@ -12,7 +12,7 @@
 
 struct world_result {
 	enum flow_verdict verdict;
-	uint64_t ns;	   /* virtual */
+	uint64_t ns;	   /* virtual time */
 	uint64_t controls; /* updates of both sides */
 	uint64_t data;	   /* messages of the application */
 	uint64_t rnr_naks; /* messages that found no receive */

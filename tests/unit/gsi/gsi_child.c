@@ -24,7 +24,7 @@ enum {
 	ORDER_MS = 20000,
 };
 
-/* The header that librdmacm's requests begin their private data with. */
+/* Writes the destination to the header that begins the private data of librdmacm's requests. */
 static void write_destination(uint8_t *header, const uint8_t ipv4[4])
 {
 	static const uint8_t none[4];
@@ -73,7 +73,7 @@ static struct {
 	struct gsi *gsi;
 	struct gsi_port *port[HANDLES];
 	unsigned int ports;
-	pthread_mutex_t gate; /* the helper passes it in its callback */
+	pthread_mutex_t gate; /* taken and released in each callback for a MAD */
 	atomic_bool dies;
 } self = { .gate = PTHREAD_MUTEX_INITIALIZER };
 
@@ -128,7 +128,7 @@ static void bind_port(const struct gsi_order *order, struct gsi_report *result)
 		self.ports++;
 }
 
-/* Now, or when this process has died. */
+/* Sends the MAD, or stores it as a last message, which the broker sends after this process ends. */
 static int send_mad(const struct gsi_order *order, unsigned int *last_message)
 {
 	struct gsi_path path = { .scope_id = order->scope_id };
@@ -142,7 +142,7 @@ static int send_mad(const struct gsi_order *order, unsigned int *last_message)
 		       : gsi_send(self.gsi, &path, mad);
 }
 
-/* The parent's instance is dead in the child. */
+/* In a forked child, calls for the instance of the parent must return -EOWNERDEAD. */
 static void live_on(int sock)
 {
 	const struct gsi_order order = { .what = GSI_SEND };
@@ -252,7 +252,7 @@ static void run(int sock, uid_t uid)
 	while (recv(sock, &order, sizeof(order), 0) == sizeof(order)) {
 		result = (struct gsi_report){ .what = GSI_DONE };
 		obey(&order, &result);
-		/* The child reports. */
+		/* The forked child sends the report. */
 		if (order.what != GSI_FORK)
 			report(&result);
 	}
@@ -340,8 +340,7 @@ void gsi_child_suspend(struct gsi_child *child)
 	int status;
 
 	kill(child->pid, SIGSTOP);
-	/* One thread takes the signal, and the others go on until it has had a processor for that.
-	 */
+	/* The other threads run until the thread that handles SIGSTOP has been scheduled. */
 	assert_int_equal(waitpid(child->pid, &status, WUNTRACED), child->pid);
 	assert_true(WIFSTOPPED(status));
 }

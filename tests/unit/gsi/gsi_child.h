@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Other processes for the tests of queue pair 1: each opens the instance, follows orders, and
+ * Other processes for the tests of queue pair 1: each opens the instance, executes orders, and
  * reports received MADs.
  */
 #ifndef UROCE_TESTS_GSI_CHILD_H
@@ -20,7 +20,7 @@
 #define SPACE_TCP 0x0106
 #define SPACE_UDP 0x0111
 
-/* The fields that are looked at; tag is in the transaction id. */
+/* Fields of a MAD that matter to the tests; tag is in the transaction id. */
 struct mad_spec {
 	uint16_t attribute;
 	uint32_t tag;
@@ -34,7 +34,7 @@ uint32_t mad_tag(const uint8_t mad[MAD_BYTES]);
 
 struct gsi_order {
 	enum {
-		GSI_OPEN, /* the address, as verbs do: not yet its queue pair 1 */
+		GSI_OPEN, /* open the address as verbs do, without queue pair 1 */
 		GSI_ADDR_GET,
 		GSI_ADDR_PUT,
 		GSI_BIND,   /* the result has the port and a handle */
@@ -45,12 +45,12 @@ struct gsi_order {
 		GSI_DEADLINE,
 		GSI_LAST_MESSAGE_SET,  /* the result has a handle */
 		GSI_LAST_MESSAGE_DROP, /* handle */
-		GSI_FORK, /* a child that stays; value: its pid, error: result of calls there */
-		GSI_POLL, /* a thread that polls from now on */
-		GSI_HALT, /* the helper waits in its next callback, until */
-		GSI_GO,	  /* now; the process ends in the callback for the MAD after that */
+		GSI_FORK, /* fork a child that stays; value: its pid, error: result of its calls */
+		GSI_POLL, /* start a thread that polls from now on */
+		GSI_HALT, /* block the next callback for a MAD until GSI_GO */
+		GSI_GO,	  /* unblock it; the process exits in the callback for the MAD after that */
 	} what;
-	uint8_t gid[16]; /* of an address; or where a MAD comes from */
+	uint8_t gid[16]; /* an address; source address of a MAD */
 	uint8_t dgid[16];
 	uint32_t scope_id;
 	uint16_t space, port;
@@ -75,31 +75,34 @@ struct gsi_child {
 	pid_t pid;
 	int sock;
 	unsigned int slot;
-	/* Came while something else was waited for. */
+	/* Reports of MADs and expiries that arrived while a result was awaited. */
 	struct gsi_report kept[CHILD_KEPT];
 	unsigned int kept_count;
 };
 
-/* Forks a child that receives at gid, if that is not NULL; as a user, 0: the caller's. */
+/* Forks a child of user uid (0: the caller's) that receives at gid, unless gid is NULL. */
 void gsi_child_start(struct gsi_child *child, uid_t uid, const uint8_t gid[16]);
 void gsi_child_kill(struct gsi_child *child);
-/* It stands still, all of its threads, until it is sent SIGCONT. */
+/* Stops all threads of the child until it is sent SIGCONT. */
 void gsi_child_suspend(struct gsi_child *child);
-/* By its own end: 0 is what it exits with. */
+/* Makes the child exit, with status 0, and waits until it has. */
 void gsi_child_stop(struct gsi_child *child);
 struct gsi_report gsi_child_do(struct gsi_child *child, const struct gsi_order *order);
-/* The two halves of it. */
+/* The two steps of gsi_child_do(): sending the order and waiting for its result. */
 void gsi_child_tell(struct gsi_child *child, const struct gsi_order *order);
 struct gsi_report gsi_child_await(struct gsi_child *child);
 uint64_t gsi_child_count(struct gsi_child *child, enum progress_counter counter);
-/* Bind, and listen unless that is false; the error, the handle, and the port in *port. */
+/*
+ * Binds *port (0: any) and, if listen is true, listens.  Stores the port and its handle (if not
+ * NULL).  Returns 0 or a negative errno.
+ */
 int gsi_child_bind(struct gsi_child *child, const uint8_t gid[16], uint16_t *port,
 		   unsigned int flags, bool listen, unsigned int *handle);
 int gsi_child_send(struct gsi_child *child, const uint8_t sgid[16], const uint8_t dgid[16],
 		   const struct mad_spec *mad);
-/* The next MAD or expiry within some milliseconds; false when there is none. */
+/* Gets the next report of a MAD or expiry.  Returns false if there is none within timeout_ms. */
 bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *report);
-/* It must come, with this tag. */
+/* Expects that the next report is of a MAD with this tag and reason.  Returns the MAD. */
 struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_match reason);
 /* Returns the process id of the broker that new clients of this user get. */
 pid_t gsi_broker_pid(void);

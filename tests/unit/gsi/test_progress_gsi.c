@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Queue pair 1 shared by processes: MADs reach the process that they are for, whichever holds
- * it and whichever dies.
+ * Queue pair 1 shared by processes: MADs reach the right process, even when other processes are
+ * killed.
  */
 #include "gsi_child.h"
 
@@ -47,8 +47,8 @@ static struct mad_spec request(uint16_t port, uint32_t tag)
 }
 
 /*
- * A MAD for no process, which one of the children is to answer for the host, whichever that is;
- * returns its number.
+ * Waits for a MAD that belongs to no process: any one of the children must receive it, to reply for
+ * the host.  Returns the number of that child.
  */
 static unsigned int expect_none(struct gsi_child *children, unsigned int count, uint32_t tag)
 {
@@ -69,7 +69,7 @@ static unsigned int expect_none(struct gsi_child *children, unsigned int count, 
 	return 0;
 }
 
-/* Counted just after it was done. */
+/* Waits for the counter, which is incremented just after the event, to reach this value. */
 static void expect_count(struct gsi_child *child, enum progress_counter counter, uint64_t wanted)
 {
 	uint64_t until = progress_now() + CHILD_TIMEOUT_MS * UINT64_C(1000000);
@@ -79,7 +79,7 @@ static void expect_count(struct gsi_child *child, enum progress_counter counter,
 	assert_int_equal(gsi_child_count(child, counter), wanted);
 }
 
-/* One process alone: a MAD to its own address comes back, with where it is from and when. */
+/* A MAD that a process sends to its own address arrives, with its addresses and time of receipt. */
 static void test_loop_back(void **state)
 {
 	const uint8_t *gids[] = { loopback4, loopback6 };
@@ -106,7 +106,9 @@ static void test_loop_back(void **state)
 	}
 }
 
-/* The link-local address of an interface that is made for it; false where that cannot be. */
+/*
+ * Creates an interface and stores its link-local address.  Returns false if that is not possible.
+ */
 static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
 {
 	struct netdev netdev;
@@ -129,7 +131,7 @@ static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
 	return false;
 }
 
-/* A link-local address needs its interface; to others on it, and to itself. */
+/* MADs to a link-local address, with its interface index, reach another process and the sender. */
 static void test_link_local(void **state)
 {
 	struct gsi_child children[2];
@@ -160,7 +162,7 @@ static void test_link_local(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-/* To other processes by the slot in the id, from each to each. */
+/* MADs are delivered by the slot in the id, from each process to each, including itself. */
 static void test_by_id(void **state)
 {
 	struct gsi_child children[3];
@@ -189,7 +191,10 @@ static void test_by_id(void **state)
 		gsi_child_stop(&children[i]);
 }
 
-/* To the listener: at the address, at any; without one to the holder. */
+/*
+ * Requests are delivered to the process that listens at the address or at any address; if there is
+ * none, one process must reply for the host.
+ */
 static void test_by_port(void **state)
 {
 	struct gsi_child children[3];
@@ -241,8 +246,9 @@ static void ask_loopback(struct gsi_child children[3], const struct mad_spec *li
 }
 
 /*
- * All of 127.0.0.0/8 has one GID.  Of listeners at the same port of several of these addresses that
- * one is asked that the request names, be it the holder or a member.
+ * All addresses of 127.0.0.0/8 have one GID.  If several of these addresses have a listener at the
+ * same port, the request goes to the listener at the address that it contains, in whichever
+ * process.
  */
 static void test_loopback_names(void **state)
 {
@@ -265,7 +271,9 @@ static void test_loopback_names(void **state)
 		memcpy(spec.ipv4, at[i] + 12, sizeof(spec.ipv4));
 		ask_loopback(children, &spec, i, GSI_MATCH_LOCAL);
 	}
-	/* One that names no address, or one at which none listens, is for that of the GID. */
+	/*
+	 * A request without an address, or with one that has no listener, is for that of the GID.
+	 */
 	memset(spec.ipv4, 0, sizeof(spec.ipv4));
 	ask_loopback(children, &spec, 2, GSI_MATCH_LOCAL);
 	memcpy(spec.ipv4, (const uint8_t[]){ 127, 0, 0, 9 }, sizeof(spec.ipv4));
@@ -279,8 +287,9 @@ static void test_loopback_names(void **state)
 }
 
 /*
- * The listener closes: a REQ that it had goes on to the process that had it, a new one to none; a
- * REJ that gives no id finds the one that had the REQ, and goes to all if there was none.
+ * After the listener has closed, a retransmitted REQ still goes to the process that received it,
+ * but a new REQ to none.  A REJ without the receiver's id goes to the process that received the
+ * REQ, or to all if none did.
  */
 static void test_repeated_request(void **state)
 {
@@ -320,8 +329,10 @@ static void test_repeated_request(void **state)
 		gsi_child_stop(&children[i]);
 }
 
-/* Send until it arrives, as the connection manager does; how often it took.  Late copies of what
- * was sent before may come first. */
+/*
+ * Sends the MAD until it arrives, as the connection manager does.  Returns the number of
+ * transmissions.  Late copies of earlier MADs may arrive first.
+ */
 static unsigned int send_until(struct gsi_child *from, struct gsi_child *to,
 			       const struct mad_spec *spec)
 {
@@ -340,7 +351,7 @@ static unsigned int send_until(struct gsi_child *from, struct gsi_child *to,
 	return 0;
 }
 
-/* One process after the other is killed: the others reach each other. */
+/* Processes are killed one after the other; the remaining ones still reach each other. */
 static void test_others_die(void **state)
 {
 	struct gsi_child children[5];
@@ -380,7 +391,7 @@ static void test_dead_owner(void **state)
 	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
 	spec.remote_id = id_of(&children[1], 1);
 	gsi_child_kill(&children[1]);
-	/* From here on children[1] alone: it keeps the reports that come while it waits. */
+	/* Use only this copy from now on: it keeps the reports that arrive while it waits. */
 	children[1] = children[2];
 	mock_clock_advance_ms(2100);
 	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
@@ -388,7 +399,7 @@ static void test_dead_owner(void **state)
 	spec = request(port, 2);
 	assert_int_equal(gsi_child_send(&children[1], loopback4, loopback4, &spec), 0);
 	expect_none(children, 2, 2);
-	/* Its port is free. */
+	/* The port of the killed process is free. */
 	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
 	spec = request(port, 3);
 	assert_int_equal(gsi_child_send(&children[0], loopback4, loopback4, &spec), 0);
@@ -397,7 +408,7 @@ static void test_dead_owner(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-/* The broker reads a MAD before the end of the process that it is for. */
+/* The broker reads a MAD before it notices that the process which the MAD is for has ended. */
 static void test_owner_dies_meanwhile(void **state)
 {
 	struct gsi_child children[3];
@@ -422,8 +433,8 @@ static void test_owner_dies_meanwhile(void **state)
 }
 
 /*
- * A REP or RTU for a living process that does not receive at the address gets no response, as that
- * would end its connection; for a process that has exited it does, and a DREQ always.
+ * A REP or RTU for a running process that does not receive at the address gets no reply, as that
+ * would end its connection.  If the process has exited it gets a reply, and a DREQ always does.
  */
 static void test_reply_to_no_member(void **state)
 {
@@ -479,7 +490,7 @@ static void test_later_address(void **state)
 	spec = request(port, 1);
 	assert_int_equal(gsi_child_send(&children[0], loopback4, other4, &spec), 0);
 	assert_memory_equal(gsi_child_expect(&children[1], 1, GSI_MATCH_LOCAL).dst, other4, 16);
-	/* Given back by the holder, it is held by the other one. */
+	/* After one process has released the address, the other one still receives at it. */
 	order.what = GSI_ADDR_PUT;
 	assert_int_equal(gsi_child_do(&children[0], &order).error, 0);
 	spec = request(port, 2);
@@ -493,8 +504,9 @@ static void test_later_address(void **state)
 }
 
 /*
- * The deadline is kept where no thread polls, to some hundred microseconds on a quiet host; others
- * may have the processor, but not for each three deadlines.
+ * Without a polling thread a deadline is met to some hundred microseconds on an idle host.  Other
+ * programs may use the processor, but three in a row of at most 15 deadlines must be met within 500
+ * ms.
  */
 static void test_deadline(void **state)
 {
@@ -513,7 +525,7 @@ static void test_deadline(void **state)
 		assert_true(report.value >= wanted);
 		kept = report.value < wanted + UINT64_C(500000000) ? kept + 1 : 0;
 	}
-	/* An earlier one replaces a later one, and none is called twice. */
+	/* An earlier deadline replaces a later one, and each expires only once. */
 	order.delay_ns = UINT64_C(100000000000);
 	gsi_child_do(&child, &order);
 	order.delay_ns = 1000000;

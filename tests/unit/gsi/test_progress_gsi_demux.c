@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The rx demux for queue pair 1 (rule S14): what is no MAD, or comes with a wrong key or damaged,
- * is dropped and counted; what is right passes, from any host.
+ * Receive demultiplexer for queue pair 1 (rule S14): a packet that is no MAD, has a wrong key or is
+ * damaged is dropped and counted; a valid packet passes, from any host.
  */
 #include "gsi_child.h"
 
@@ -42,7 +42,7 @@ static int close_demux(void **state)
 	return 0;
 }
 
-/* A right packet of an RTU for the child. */
+/* Builds a valid packet of an RTU for the child. */
 static void make(uint32_t tag)
 {
 	const struct mad_spec spec = { .attribute = MAD_RTU,
@@ -62,8 +62,8 @@ static void send_right(uint32_t tag)
 }
 
 /*
- * Computes the ICRC again unless it must be wrong; nothing but the valid packet after it may
- * arrive.
+ * Sends the packet, with a new ICRC unless the ICRC must be wrong.  Only the valid packet that is
+ * sent after it may arrive.
  */
 static void expect_dropped(size_t length, bool right_icrc, enum progress_counter counter)
 {
@@ -77,7 +77,7 @@ static void expect_dropped(size_t length, bool right_icrc, enum progress_counter
 	assert_int_equal(gsi_child_count(&child, counter), before + 1);
 }
 
-/* rule S14 test: what is right passes, whatever its P_Key's membership and its PSN. */
+/* rule S14 test: a valid packet passes, whatever its P_Key's membership bit and its PSN. */
 static void test_passes(void **state)
 {
 	(void)state;
@@ -87,7 +87,7 @@ static void test_passes(void **state)
 	wire_icrc_put(&peer.path, 0, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	gsi_child_expect(&child, 2, GSI_MATCH_LOCAL);
-	/* With the identification of a foreign host, which is found out. */
+	/* An IPv4 identification as other hosts set it, which is found from the ICRC */
 	make(3);
 	wire_icrc_put(&peer.path, 4711, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
@@ -95,7 +95,7 @@ static void test_passes(void **state)
 	assert_int_equal(gsi_child_count(&child, PROGRESS_COUNT_ICRC_SOLVED), 1);
 }
 
-/* rule S14 test: keys that are not the host's. */
+/* rule S14 test: a P_Key and a Q_Key that are not those of the host. */
 static void test_wrong_keys(void **state)
 {
 	(void)state;
@@ -107,7 +107,7 @@ static void test_wrong_keys(void **state)
 	expect_dropped(GSI_PACKET_BYTES, true, PROGRESS_COUNT_MAD_WRONG_QKEY);
 }
 
-/* rule S14 test: a bit that has been turned anywhere in the packet that the ICRC covers. */
+/* rule S14 test: a bit of the MAD, anywhere after its first 8 bytes, has been flipped. */
 static void test_damaged(void **state)
 {
 	(void)state;
@@ -139,7 +139,7 @@ static void test_no_mad(void **state)
 	}
 }
 
-/* More than the queue holds at once: what is too much is lost and counted, and all goes on. */
+/* More MADs at once than the queue holds: the excess is lost and counted, and later MADs arrive. */
 static void test_flood(void **state)
 {
 	enum { FLOOD = 4 * GSI_QUEUE_MAX, SEGMENTS = 64 };
@@ -148,7 +148,7 @@ static void test_flood(void **state)
 	uint64_t received, lost;
 
 	(void)state;
-	/* They do not name the process that they are for. */
+	/* These MADs do not identify their receiver. */
 	for (unsigned int i = 0; i < SEGMENTS; i++) {
 		struct mad_spec spec = { .attribute = MAD_DREQ, .tag = i };
 		uint8_t mad[MAD_BYTES];
@@ -162,7 +162,7 @@ static void test_flood(void **state)
 		demux_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
 	while (gsi_child_next(&child, 200, &report))
 		assert_int_equal(report.mad.reason, GSI_MATCH_UNOWNED);
-	/* On a busy host some of them may be late. */
+	/* On a busy host some of them may arrive late. */
 	make(SEGMENTS);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Last messages: the broker sends them some times over when their process has ended, and never
- * while it lives.
+ * Last messages: the broker sends them several times after their process has ended, and never while
+ * it runs.
  */
 #include "gsi_child.h"
 
@@ -25,7 +25,7 @@ static int open_children(void **state)
 	return 0;
 }
 
-/* A DREQ for another child, to be sent when this one dies; the handle. */
+/* Stores a DREQ for peer, which the broker sends when child ends.  Returns its handle. */
 static unsigned int set_last_message(struct gsi_child *child, const struct gsi_child *peer,
 				     const uint8_t sgid[16], uint32_t tag)
 {
@@ -42,7 +42,7 @@ static unsigned int set_last_message(struct gsi_child *child, const struct gsi_c
 	return result.handle;
 }
 
-/* Nothing more than these, each at least twice.  A second is the longest pause between two. */
+/* Expects each of these MADs two to four times, and no others.  The longest pause is 1 s. */
 static void expect_last_messages(struct gsi_child *child, uint32_t first, uint32_t count)
 {
 	unsigned int seen[8] = { 0 }, missing = 2 * count;
@@ -59,7 +59,7 @@ static void expect_last_messages(struct gsi_child *child, uint32_t first, uint32
 		assert_uint_in_range(seen[i], 2, 4);
 }
 
-/* A process dies: what it has not sent is sent, from this address. */
+/* A process is killed: its last messages are sent, but not one that it has dropped. */
 static void test_process_dies(void **state)
 {
 	const struct gsi_order drop = { .what = GSI_LAST_MESSAGE_DROP,
@@ -76,7 +76,7 @@ static void test_process_dies(void **state)
 	gsi_child_stop(&children[2]);
 }
 
-/* The same, one process after the other. */
+/* Two processes with last messages are killed one after the other. */
 static void test_one_after_the_other(void **state)
 {
 	(void)state;
@@ -91,7 +91,7 @@ static void test_one_after_the_other(void **state)
 	gsi_child_stop(&children[2]);
 }
 
-/* An exit counts as a death as well, if the process has not sent the messages itself. */
+/* Last messages are also sent if the process exits without sending them itself. */
 static void test_exit(void **state)
 {
 	(void)state;
@@ -102,7 +102,7 @@ static void test_exit(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-/* The process has closed the address and lives: no message is sent for it. */
+/* The process has closed the address but still runs: no last message is sent for it. */
 static void test_living(void **state)
 {
 	struct gsi_order order = { .what = GSI_ADDR_PUT };
@@ -119,7 +119,7 @@ static void test_living(void **state)
 		gsi_child_stop(&children[i]);
 }
 
-/* There is room for so many, and for one more when one is dropped. */
+/* There is room for GSI_LAST_MESSAGES messages, and for one more after one is dropped. */
 static void test_room(void **state)
 {
 	struct gsi_order order = { .what = GSI_LAST_MESSAGE_SET, .mad = { .attribute = MAD_DREQ } };

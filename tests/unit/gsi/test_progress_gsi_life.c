@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Queue pair 1 beside what else happens in a process: fork(), threads that poll, faults of the
- * network; and with many processes that are killed.
+ * Queue pair 1 with fork(), threads that poll, and network faults; and with many processes that are
+ * killed.
  */
 #include "gsi_child.h"
 
@@ -31,8 +31,8 @@ static int send_own(struct gsi_child *from, const struct mad_spec *mad)
 }
 
 /*
- * A forked child has nothing of it: when its parent is killed, the port is free, though the child
- * lives.
+ * A forked child does not keep ports: when its parent is killed, the port is free, although the
+ * child still runs.
  */
 static void test_fork(void **state)
 {
@@ -48,7 +48,7 @@ static void test_fork(void **state)
 	assert_int_equal(gsi_child_bind(&children[0], loopback4, &port, 0, true, NULL), 0);
 	child = gsi_child_do(&children[0], &order);
 	assert_int_equal(child.error, -EOWNERDEAD);
-	/* The parent goes on. */
+	/* The parent still receives. */
 	mad = to(&children[0], 1);
 	assert_int_equal(send_own(&children[1], &mad), 0);
 	gsi_child_expect(&children[0], 1, GSI_MATCH_LOCAL);
@@ -169,7 +169,9 @@ static void test_faults(void **state)
 	assert_true(progress_now() - before >= UINT64_C(30000000));
 	gsi_child_stop(&child);
 
-	/* One that is held to let others pass goes by itself when none comes. */
+	/*
+	 * A MAD that is held so that later ones overtake it is sent even if no later one follows.
+	 */
 	start_faulty(&child, "reorder=1,seed=1");
 	mad = to(&child, 1);
 	assert_int_equal(send_own(&child, &mad), 0);
@@ -178,12 +180,12 @@ static void test_faults(void **state)
 }
 
 /*
- * Ten processes are killed and restarted one after the other: two that live all the time reach each
- * other, and listeners are found at the third request at the latest.
+ * Eight of ten processes are killed and restarted one after the other: the other two reach each
+ * other, by id and by listener, with at most three transmissions of a MAD.
  */
 static void test_deaths(void **state)
 {
-	/* A MAD is lost only after this time: others may have the processor. */
+	/* LOST_MS: time after which a MAD counts as lost; others may have the processor. */
 	enum { CHILDREN = 10, STEADY = 2, ROUNDS = 60, LOST_MS = 3000 };
 	static struct gsi_child children[CHILDREN];
 	struct gsi_report report;
@@ -215,7 +217,7 @@ static void test_deaths(void **state)
 			assert_int_equal(send_own(from, &mad), 0);
 		} while (!gsi_child_next(reached, LOST_MS, &report));
 		assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
-		/* One that had only been slow would come as well. */
+		/* Earlier copies may only have been slow and arrive as well. */
 		while (tries > 1 && gsi_child_next(reached, 20, &report))
 			assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
 		resent += tries - 1;

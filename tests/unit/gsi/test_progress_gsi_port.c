@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Ports of port spaces among processes and inside of one: which can be had, and when they are
- * free again.
+ * Ports of port spaces, among processes and within one: which can be bound, and when they are free
+ * again.
  */
 #include "gsi_child.h"
 
@@ -15,7 +15,7 @@
 static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
 static const uint8_t any6[16];
 
-/* Bind and listen in a new process each (or both in the first), and compare the errors. */
+/* Two ports to bind and listen at, in one process and in two; wanted is the error of the second. */
 struct pair {
 	const uint8_t *first, *second;
 	unsigned int first_flags, second_flags;
@@ -39,7 +39,7 @@ static const struct pair pairs[] = {
 	{ any6, loopback4, GSI_PORT_AF_ONLY, GSI_PORT_AF_ONLY, 0 },
 	{ loopback4, any6, GSI_PORT_AF_ONLY, GSI_PORT_AF_ONLY, 0 },
 	{ any6, any6, GSI_PORT_AF_ONLY, GSI_PORT_AF_ONLY, -EADDRINUSE },
-	/* One of them shares, the other does not. */
+	/* Only one of the two allows sharing. */
 	{ loopback4, loopback4, GSI_PORT_REUSE, 0, -EADDRINUSE },
 	{ loopback4, loopback4, 0, GSI_PORT_REUSE, -EADDRINUSE },
 };
@@ -69,7 +69,7 @@ static void test_conflicts(void **state)
 		if (inside != pair->wanted)
 			print_error("pair %u in one process\n", i);
 		assert_int_equal(inside, pair->wanted);
-		/* The port that the first process has just bound would conflict as well. */
+		/* The second port, bound in the first process, would conflict with a third. */
 		if (pair->wanted == 0)
 			continue;
 		across = second_of(&children[1], pair, port);
@@ -115,7 +115,9 @@ static void test_closed_is_free(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-/* Many may bind a port that all of them share; to listen one must be alone with it, as in Linux. */
+/*
+ * Several may bind a port if all allow sharing; to listen, one must be the only one, as in Linux.
+ */
 static void test_sharing(void **state)
 {
 	struct gsi_child children[2];
@@ -165,7 +167,7 @@ static void test_death(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-/* Ports that are chosen lie in the range of the system, differ, and take no descriptors. */
+/* Chosen ports lie in net.ipv4.ip_local_port_range, differ, and take no descriptors. */
 static void test_chosen(void **state)
 {
 	enum { MANY = 600 };
@@ -184,7 +186,7 @@ static void test_chosen(void **state)
 	for (unsigned int i = 0; i < MANY; i++) {
 		uint16_t port = 0;
 
-		/* Some listen: those have names, which the other process goes round. */
+		/* Some of the ports listen. */
 		assert_int_equal(gsi_child_bind(&children[i % 2], i % 4 < 2 ? any4 : loopback4,
 						&port, 0, i % 100 < 10, NULL),
 				 0);
@@ -196,7 +198,7 @@ static void test_chosen(void **state)
 	gsi_child_stop(&children[1]);
 }
 
-/* Another user's ports are in the way of nobody: its addresses are others. */
+/* Ports of different users do not conflict, as their addresses differ. */
 static void test_users(void **state)
 {
 	struct gsi_child children[2];

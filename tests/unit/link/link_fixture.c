@@ -10,7 +10,7 @@
 
 enum {
 	TRIES = 10,
-	/* A process that has not answered is not asked again for this long. */
+	/* Time for which a process that has not replied gets no further request */
 	REQUEST_PAUSE_MS = 1000,
 };
 
@@ -73,7 +73,7 @@ int shm_tear_down(void **state)
 {
 	struct link_fixture *fixture = *state;
 
-	/* When a test failed. */
+	/* A failed test may have left the child stopped. */
 	kill(fixture->child.pid, SIGCONT);
 	child_stop(&fixture->child);
 	return link_tear_down(state);

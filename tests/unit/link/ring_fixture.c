@@ -20,7 +20,7 @@ int ring_set_up(void **state)
 		ring_noise[i] = (uint8_t)rand_below(256);
 	fixture->mapping = at;
 	fixture->page = page;
-	/* At the end of its page, so that what is behind it is guarded to the byte. */
+	/* At the end of its page, so that any access beyond it hits the guard page. */
 	fixture->shared = (void *)(at + 2 * page - sizeof(*fixture->shared));
 	fixture->data = at + 3 * page;
 	link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);

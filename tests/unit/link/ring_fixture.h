@@ -20,7 +20,7 @@
 enum {
 	ROOM = UROCE_ABI_RING_BYTES,
 	UNIT = UROCE_ABI_RING_ALIGN,
-	HEAD = 16, /* of a frame */
+	HEAD = 16, /* size of a frame's header */
 	/* Each frame is a window into these random bytes. */
 	NOISE_BYTES = 2 * 65536,
 };

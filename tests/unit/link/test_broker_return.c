@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Return to a broker that takes longer than the request which needs it may take. */
+/* Reconnection to a broker that takes longer than the time limit of the request that needs it */
 #include "link_fixture.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { LATE_MS = 11000 };
 
 struct connections {
 	int original; /* keeps the connection to the broker open */
-	int other;    /* the other end of what replaces it; -1: closed */
+	int other;    /* other end of the connection that replaces it; -1: closed */
 };
 
 static struct connections replace_control(const struct link_broker *broker)
@@ -36,7 +36,7 @@ static struct connections replace_control(const struct link_broker *broker)
 	return result;
 }
 
-/* Ends the connections when the PING has been sent, late. */
+/* After the PING has been sent, ends the connections and lets the time limit of the PING expire. */
 static void end_connections(void *arg)
 {
 	struct connections *connections = arg;
@@ -71,7 +71,7 @@ static void visit(unsigned int slot)
 	link_close(visitor);
 }
 
-/* The PING fails because it is late, but the link has returned and receives by the new broker. */
+/* The PING fails because it is late, but the link has reconnected and receives from the broker. */
 static void test_late_return(void **state)
 {
 	struct link_fixture *fixture = *state;

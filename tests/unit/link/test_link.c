@@ -16,7 +16,7 @@
 static char error[LINK_ERROR_TEXT];
 static uint8_t room[LINK_MAX_BYTES + 1];
 
-/* Slots are unique, and one that is closed rests. */
+/* Slots are unique, and a slot is not used again soon after it was closed. */
 static void test_slots_are_unique(void **state)
 {
 	enum { MANY = 100 };
@@ -37,7 +37,10 @@ static void test_slots_are_unique(void **state)
 		link_close(links[i]);
 }
 
-/* The same address is one counted object; what is no local address is refused with a reason. */
+/*
+ * An address that is opened twice is one reference-counted object.  An address that is not local is
+ * refused with a reason.
+ */
 static void test_addresses(void **state)
 {
 	static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
@@ -84,7 +87,7 @@ static void check_exchange(struct link *link, struct link_addr *addr, const uint
 	assert_memory_equal(batch.src, gid, 16);
 	assert_memory_equal(room, bytes, 64);
 	assert_ptr_equal(batch.addr, addr);
-	/* A segment as large as the whole is a single datagram too. */
+	/* With a segment size equal to its length it is a single datagram as well. */
 	assert_int_equal(link_send(peer, pieces, 2, 64), 0);
 	assert_int_equal(receive_wait(addr, &batch, CHILD_TIMEOUT_MS), 0);
 	assert_int_equal(batch.bytes, 64);
@@ -118,7 +121,7 @@ static void test_burst_arrives_merged(void **state)
 	struct link_peer *peer;
 	unsigned int i, n;
 
-	/* Linux from 4.18 on cuts so many. */
+	/* Linux 4.18 and later can split a burst into 64 segments. */
 	assert_uint_in_range(link_max_segments(fixture->link), 64, LINK_MAX_SEGMENTS);
 	assert_int_equal(
 		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
@@ -141,7 +144,10 @@ static void test_burst_arrives_merged(void **state)
 	free(bytes);
 }
 
-/* Too short to have a destination QPN: the broker gets it, and passes it on to be counted. */
+/*
+ * A datagram too short for a destination QPN is received by the broker, which forwards it so that
+ * it is counted.
+ */
 static void test_short_datagram_is_passed_on(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -168,7 +174,7 @@ static void test_short_datagram_is_passed_on(void **state)
 	link_peer_close(peer);
 }
 
-/* Without a reader the kernel drops, and the drops are counted. */
+/* The kernel drops datagrams that are not read, and the drops are counted. */
 static void test_overflow_is_counted(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -192,7 +198,10 @@ static void test_overflow_is_counted(void **state)
 	free(bytes);
 }
 
-/* The child of a fork closes everything at once, refuses to work, and may still close in order. */
+/*
+ * In a forked child the link closes its descriptors at once and refuses calls; it can still be
+ * closed in order.
+ */
 static void test_abandon(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -229,7 +238,7 @@ static void test_abandon(void **state)
 		_exit(good ? 0 : 1);
 	}
 	await_child(child, NULL);
-	/* The parent has not noticed. */
+	/* The parent's link still works. */
 	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
 	link_peer_close(peer);
 }
@@ -242,7 +251,9 @@ static void set_limit(rlim_t soft, rlim_t hard)
 		_exit(2);
 }
 
-/* When there are no descriptors left the soft limit is raised; at the hard one there is a reason.
+/*
+ * When no descriptors are left the soft limit is raised; at the hard limit the error gives the
+ * reason.
  */
 static void test_descriptor_limit(void **state)
 {
@@ -252,7 +263,7 @@ static void test_descriptor_limit(void **state)
 
 	(void)state;
 	if (child == 0) {
-		/* Descriptors of the link itself. */
+		/* Descriptors that are open, and 3 of the link itself */
 		rlim_t used = (rlim_t)dup(0) + 3;
 		struct rlimit limit;
 		int result;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Datagrams without a UDP checksum, as the kernel's soft RoCE and some adapters send them: over
- * IPv4 that is every sender's right, over IPv6 the kernel drops them unless the socket asks for
- * them.
+ * IPv4 any sender may omit it; over IPv6 the kernel drops them unless the socket allows them.
  */
 #include "link_fixture.h"
 
@@ -50,7 +49,7 @@ static void send_unchecked(int sock, const struct sockaddr *to, socklen_t bytes,
 	uint8_t datagram[DATAGRAM_BYTES];
 
 	put_datagram(datagram, sizeof(datagram), qpn, tag);
-	/* A busy kernel takes seconds until an interface that has come up has its routes. */
+	/* On a busy host an interface that has come up may get its routes only seconds later. */
 	for (unsigned int tries = 0; sendto(sock, datagram, sizeof(datagram), 0, to, bytes) < 0;
 	     tries++) {
 		assert_true(tries < 20000);
@@ -83,7 +82,7 @@ static void test_ipv4(void **state)
 	close(sock);
 }
 
-/* For a slot of ours other than the first as well: each member of the group decides for itself. */
+/* Also for the slot of a second process: the option is set for each member of the group. */
 static void test_ipv6(void **state)
 {
 	struct link_fixture *fixture = *state;

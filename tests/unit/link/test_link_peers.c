@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Peers: source ports, hop limits, traffic classes, and what of them is seen on the wire.
+ * Peers: source ports, hop limits and traffic classes, and their values on the wire
  */
 #include "link_fixture.h"
 
@@ -67,7 +67,7 @@ static struct link_peer *open_peer(struct link_addr *addr, uint8_t traffic_class
 	return peer;
 }
 
-/* The same peer is one object; another class or port is another. */
+/* Opens an exclusive peer to the address itself. */
 static struct link_peer *open_own(struct link_addr *addr, uint16_t *port)
 {
 	struct link_peer *peer;
@@ -79,6 +79,7 @@ static struct link_peer *open_own(struct link_addr *addr, uint16_t *port)
 	return peer;
 }
 
+/* Equal peers are one object; another traffic class or source port is another object. */
 static void test_peers_are_shared(void **state)
 {
 	struct fixture *fixture = *state;
@@ -94,7 +95,7 @@ static void test_peers_are_shared(void **state)
 	assert_ptr_not_equal(a, d);
 	assert_int_equal(port, 0xc100);
 	assert_int_equal(other, 0xc200);
-	/* No way from an IPv4 to an IPv6 address, and none to nowhere. */
+	/* An IPv4 address cannot send to an IPv6 address, or the reverse. */
 	assert_int_equal(
 		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback6 }, &port, &e),
 		-EAFNOSUPPORT);
@@ -108,7 +109,7 @@ static void test_peers_are_shared(void **state)
 	link_peer_close(d);
 }
 
-/* A port that another program has is passed over, and the receive port is never taken. */
+/* A source port that another program uses is skipped, and the receive port is never used. */
 static void test_port_that_cannot_be_had(void **state)
 {
 	struct fixture *fixture = *state;
@@ -158,7 +159,7 @@ static void test_port_of_other_process(void **state)
 	link_peer_close(peer);
 }
 
-/* A datagram as it came: hop limit and traffic class. */
+/* Receives a datagram and stores its hop limit and traffic class; -1 if not reported. */
 static void receive_class(struct link_addr *addr, bool ipv4, int *hop_limit, int *traffic_class)
 {
 	struct pollfd wait = { .fd = link_addr_fd(addr), .events = POLLIN };
@@ -213,7 +214,7 @@ static void check_classes(struct fixture *fixture, struct link_addr *addr, uint1
 		receive_class(addr, ipv4, &hop_limit, &traffic_class);
 		assert_int_equal(hop_limit, classes[i].hop_limit);
 		assert_int_equal(traffic_class, classes[i].traffic_class);
-		/* And with the control message of a burst beside it. */
+		/* The same with the control message of a burst in addition */
 		assert_int_equal(link_send(peer, &piece, 1, 20), 0);
 		receive_class(addr, ipv4, &hop_limit, &traffic_class);
 		assert_int_equal(hop_limit, classes[i].hop_limit);
@@ -222,7 +223,7 @@ static void check_classes(struct fixture *fixture, struct link_addr *addr, uint1
 	}
 }
 
-/* Hop limits below 64 are raised, others and the traffic class are used as asked. */
+/* Hop limits below 64 are raised to 64; others and the traffic class are used as requested. */
 static void test_classes(void **state)
 {
 	struct fixture *fixture = *state;
@@ -243,7 +244,10 @@ static unsigned int count_ports(const uint16_t *ports, unsigned int count)
 	return distinct;
 }
 
-/* Sockets are bounded: beyond the bound ports are shared, and classes still hold. */
+/*
+ * The number of sockets is limited: beyond the limit peers share source ports, but traffic classes
+ * and hop limits still apply.
+ */
 static void test_source_ports_are_bounded(void **state)
 {
 	enum { COUNT = LINK_MAX_SOURCE_PORTS + 40 };
@@ -268,8 +272,9 @@ static void test_source_ports_are_bounded(void **state)
 }
 
 /*
- * A connected socket each for the first, and for the others one of those that are shared: of the
- * same port, with nothing to count.  The peers themselves stay one's own.
+ * Each of the first LINK_MAX_CONNECTED peers has a connected socket; the others use a shared one
+ * with the same source port and without a known identification.  The peers are distinct
+ * nevertheless.
  */
 static void test_connected_sockets_are_bounded(void **state)
 {
@@ -292,7 +297,7 @@ static void test_connected_sockets_are_bounded(void **state)
 	link_peer_close(peers[0]);
 }
 
-/* IPv6 has no identification. */
+/* A connected socket over IPv6, which has no identification */
 static void test_connected_ipv6(void **state)
 {
 	struct fixture *fixture = *state;
@@ -307,9 +312,9 @@ static void test_connected_ipv6(void **state)
 	link_peer_close(peer);
 }
 
-/* ---- what goes over the wire ---- */
+/* ---- packets on the wire ---- */
 
-/* Let the kernel cut bursts into packets before they reach the interface, as a real one would. */
+/* Makes the kernel split bursts into packets before they reach the interface, as for a real one. */
 static bool switch_off_segmentation(int sock, const char *interface)
 {
 	enum { BLOCKS_MAX = 8, STRINGS_MAX = 32 * BLOCKS_MAX };
@@ -342,7 +347,7 @@ static bool switch_off_segmentation(int sock, const char *interface)
 	return found;
 }
 
-/* The next outgoing UDP packet to port 4791: its IPv4 header. */
+/* Captures the next outgoing UDP packet to port 4791 and stores its IPv4 header. */
 static void capture(int sock, struct iphdr *header)
 {
 	uint8_t frame[ETH_HLEN + 64];
@@ -380,7 +385,7 @@ static void check_identifications(struct link_peer *peer, int sock, unsigned int
 	}
 }
 
-/* A single datagram stays one, however long the segments before it were. */
+/* A single datagram is not split, whatever the segment size of earlier bursts. */
 static void check_single(struct link_peer *peer, int sock, unsigned int length)
 {
 	uint8_t bytes[128] = { 0 };
@@ -395,9 +400,9 @@ static void check_single(struct link_peer *peer, int sock, unsigned int length)
 }
 
 /*
- * The ICRC covers the identification: it is 0 for a single datagram and counts from 0 in a burst,
- * for every class, for the first and for later calls.  On a connected socket it goes on from call
- * to call.
+ * The ICRC covers the IPv4 identification: it is 0 for a single datagram and counts from 0 in a
+ * burst, for every traffic class, and for the first and later calls.  On a connected socket it
+ * continues from call to call.
  */
 static void test_identifications_on_the_wire(void **state)
 {
@@ -459,11 +464,11 @@ static void test_path_mtu(void **state)
 		assert_return_code(fd, errno);
 		assert_return_code(ioctl(fd, SIOCGIFMTU, &request), errno);
 		close(fd);
-		/* IP knows no larger packets. */
+		/* The kernel may limit the MTU to UINT16_MAX, the largest IPv4 packet. */
 		mtus[i] = link_peer_mtu(peer, 0);
 		assert_true(mtus[i] == (uint32_t)request.ifr_mtu || mtus[i] == UINT16_MAX);
 	}
-	/* An old answer is that of the same way: IPv6 carries a byte more through loopback. */
+	/* A cached MTU is that of the same path: IPv6 carries a byte more through loopback. */
 	for (unsigned int i = 0; i < 4; i++)
 		assert_int_equal(link_peer_mtu(peers[i / 2], OLD_MS), mtus[i / 2]);
 	for (unsigned int i = 0; i < 2; i++)

@@ -58,7 +58,7 @@ static void test_steering(void **state)
 		child_stop(&children[i]);
 }
 
-/* The same over IPv6, where the children come first and the test joins. */
+/* The same over IPv6; here the children open the address before the test's process does. */
 static void test_steering_ipv6(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -71,7 +71,10 @@ static void test_steering_ipv6(void **state)
 	child_stop(&children[1]);
 }
 
-/* The process that made the pool is killed: the others go on, and new processes join them. */
+/*
+ * The process that opened the address first is killed: the others still receive, and new processes
+ * can join.
+ */
 static void test_creator_dies(void **state)
 {
 	struct link_fixture fixture;
@@ -104,7 +107,7 @@ static void test_next_owner_gets_no_old_datagrams(void **state)
 	for (i = 0; i < 100; i++)
 		send_to_qpn(fixture->addr, loopback4, slot << LINK_SLOT_SHIFT, 1);
 	child_start_good(&child, 0, loopback4, fixture->link);
-	/* Slots rest after use, so it has another one. */
+	/* Slots rest after use, so the new child has another one. */
 	assert_int_not_equal(child.slot, slot);
 	expect_silence(&child, fixture->link);
 	send_to_qpn(fixture->addr, loopback4, child.slot << LINK_SLOT_SHIFT | 100, 2);
@@ -112,7 +115,7 @@ static void test_next_owner_gets_no_old_datagrams(void **state)
 	child_stop(&child);
 }
 
-/* A merged batch with datagrams for two processes: the second's are forwarded, unharmed. */
+/* A merged batch with datagrams for two processes: those of the second are forwarded unchanged. */
 static void test_foreign_datagrams_are_forwarded(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -148,7 +151,7 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	}
 	link_peer_close(peer);
 
-	/* From this process: to a process, and to none; the largest that there can be. */
+	/* Forwarded by this process: the largest datagram, to a process, and one to no process */
 	put_datagram(large, sizeof(large), b.slot << LINK_SLOT_SHIFT | 100, 99);
 	assert_int_equal(link_forward(&batch, large, sizeof(large)), 0);
 	child_expect_datagram(&b, fixture->link, b.slot << LINK_SLOT_SHIFT | 100, 99);
@@ -161,7 +164,7 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	child_stop(&b);
 }
 
-/* A process that does not read what is passed on to it loses it, and is not waited for. */
+/* Datagrams forwarded to a process that does not read them are lost, and do not block others. */
 static void test_full_delivery_queue(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -198,7 +201,7 @@ static void test_users(void **state)
 	need_root();
 	child_start_good(&children[0], CHILD_NOBODY, other4, fixture->link);
 	child_start_good(&children[1], CHILD_NOBODY, other4, fixture->link);
-	/* A sender of any user; only receiving needs the port. */
+	/* A sender may be of any user; only receivers need the port. */
 	send_to_qpn(fixture->addr, other4, children[0].slot << LINK_SLOT_SHIFT | 100, 5);
 	send_to_qpn(fixture->addr, other4, children[1].slot << LINK_SLOT_SHIFT | 100, 6);
 	child_expect_datagram(&children[0], NULL, children[0].slot << LINK_SLOT_SHIFT | 100, 5);
@@ -252,7 +255,7 @@ static void test_port_of_other_program(void **state)
 	link_addr_close(addr);
 }
 
-/* A program that binds to the port later, sharing it, gets nothing of ours. */
+/* A program that binds to the port later, with SO_REUSEPORT, receives none of our datagrams. */
 static void test_later_plain_socket_gets_nothing(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -277,7 +280,7 @@ static void test_later_plain_socket_gets_nothing(void **state)
 	link_addr_close(addr);
 }
 
-/* In another network namespace everything is free: slot 0 and the same address. */
+/* In another network namespace slot 0 and the same address are free. */
 static void test_network_namespaces_are_apart(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -286,7 +289,7 @@ static void test_network_namespaces_are_apart(void **state)
 	uint16_t port = 0xc000;
 
 	child_start_good(&outside, 0, loopback4, fixture->link);
-	/* Its socket stays in the old namespace. */
+	/* The peer's socket stays in the old namespace. */
 	assert_int_equal(
 		link_peer_open(fixture->addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
 		0);

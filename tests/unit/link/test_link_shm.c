@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Shared memory between processes of one address: when it is used, that nothing else changes by
- * it, what wakes the receiver, and what a full ring does.
+ * Shared memory between processes of one address: when it is used, that batches are the same as
+ * from the socket, what wakes the receiver, and the effects of a full ring.
  */
 #include "link_fixture.h"
 
@@ -24,7 +24,7 @@ static struct link_counters counters_of(struct link_fixture *fixture)
 	return counters;
 }
 
-/* Let the child send bursts to the test's process; by shared memory, if it is on in both. */
+/* Makes the child send bursts to the test's process, through shared memory if both allow it. */
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts, uint32_t bytes,
 		     uint32_t segment)
 {
@@ -42,7 +42,7 @@ static bool is_socket_empty(struct link_fixture *fixture)
 	       errno == EAGAIN;
 }
 
-/* It is on in both: nothing goes through the sockets any more, in either direction. */
+/* Both processes allow shared memory: they use no sockets any more, in either direction. */
 static void test_both_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -73,7 +73,9 @@ static void test_both_want_it(void **state)
 	link_peer_close(peer);
 }
 
-/* It is off in one of the two, or the peer belongs to another user: sockets are used, as before. */
+/*
+ * One of the two processes forbids shared memory, or the peer is not exclusive: sockets are used.
+ */
 static void test_one_does_not_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -113,8 +115,8 @@ static void test_one_does_not_want_it(void **state)
 }
 
 /*
- * A foreign peer has no slot: memory of no slot is requested for it, and slot 0 is not that of this
- * process.
+ * A peer that is not exclusive has no slot: it requests no memory, and slot 0, which is that of
+ * another link here, must not be taken for its slot.
  */
 static void test_peer_of_no_slot(void **state)
 {
@@ -158,7 +160,7 @@ static void check_batch(struct link_fixture *fixture, unsigned int bytes, unsign
 	link_release(&batch);
 }
 
-/* A batch has the same fields whichever way it was received. */
+/* A batch has the same fields whether it was received from the socket or through shared memory. */
 static void test_batches_are_alike(void **state)
 {
 	static const struct {
@@ -180,7 +182,7 @@ static void test_batches_are_alike(void **state)
 	}
 }
 
-/* Returns true if a doorbell waits; all are taken out. */
+/* Removes all doorbells that wait.  Returns true if there were any. */
 static bool take_doorbells(struct link_fixture *fixture)
 {
 	bool found = false;
@@ -190,7 +192,7 @@ static bool take_doorbells(struct link_fixture *fixture)
 	return found;
 }
 
-/* However long the socket had nothing, what comes by it is not left there. */
+/* A datagram in the socket is received even if the socket was empty for a long time before. */
 static void test_socket_is_heard(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -211,7 +213,7 @@ static void test_socket_is_heard(void **state)
 	}
 }
 
-/* A sleeper is woken, by one doorbell; a reader that is awake is left alone. */
+/* A sleeping reader gets a doorbell; a reader that is awake gets none. */
 static void test_doorbell(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -225,7 +227,7 @@ static void test_doorbell(void **state)
 			assert_false(link_addr_begin_sleep(fixture->addr));
 		shm_obey(fixture, &order, NULL, CHILD_TIMEOUT_MS);
 		assert_int_equal(take_doorbells(fixture), asleep);
-		/* A reader that is about to sleep learns that there is something. */
+		/* A reader that is about to sleep is notified that frames wait. */
 		assert_true(link_addr_begin_sleep(fixture->addr));
 		link_addr_end_sleep(fixture->addr);
 		shm_drain(fixture, 3);
@@ -233,8 +235,8 @@ static void test_doorbell(void **state)
 }
 
 /*
- * A receiver may have gone to sleep before there was shared memory, and another thread may
- * have given the channel: the first frame rings as well.
+ * A receiver may have gone to sleep before there was shared memory, and another thread may have
+ * granted the channel, so the first frame must be followed by a doorbell as well.
  */
 static void test_first_doorbell(void **state)
 {
@@ -261,7 +263,10 @@ static void test_first_doorbell(void **state)
 	assert_true(rung);
 }
 
-/* Seen by the helper of progress: the doorbell comes while it sleeps, and what woke it is there. */
+/*
+ * As in the helper thread of progress: the doorbell arrives while the thread sleeps, and the frame
+ * that it announces is there.
+ */
 static void test_doorbell_wakes(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -281,10 +286,10 @@ static void test_doorbell_wakes(void **state)
 	}
 }
 
-/* A ring that is full holds the sender back, and one that stays full loses what is sent. */
+/* A full ring makes the sender wait (-EAGAIN); if it stays full, what is sent is lost. */
 static void test_full_ring(void **state)
 {
-	/* So that nothing is left over at the ring's end. */
+	/* FIT frames fill the ring exactly. */
 	enum { FIT = 32, BYTES = UROCE_ABI_RING_BYTES / FIT - sizeof(struct uroce_abi_frame) };
 	struct link_fixture *fixture = *state;
 	struct link_peer *peer = shm_open_memory(fixture);
@@ -293,7 +298,7 @@ static void test_full_ring(void **state)
 	int result;
 
 	for (unsigned int round = 0; round < 2; round++) {
-		/* Between two reads, not in the middle of one. */
+		/* The child must be stopped between two reads, not during one. */
 		child_share(&fixture->child, fixture->link, true);
 		kill(fixture->child.pid, SIGSTOP);
 		for (unsigned int i = 0; i < FIT; i++)
@@ -317,7 +322,7 @@ static void test_full_ring(void **state)
 	link_peer_close(peer);
 }
 
-/* It is not only the first peers that have it. */
+/* All peers use shared memory, not only the first LINK_MAX_CONNECTED. */
 static void test_many_peers(void **state)
 {
 	enum { COUNT = LINK_MAX_CONNECTED + 20 };
@@ -336,7 +341,7 @@ static void test_many_peers(void **state)
 		link_peer_close(peers[i]);
 }
 
-/* Two slots of one process have one ring, and so one writer. */
+/* Two slots of one process share a ring, so peers of both use the same writer. */
 static void test_two_slots_of_one_process(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -354,14 +359,16 @@ static void test_two_slots_of_one_process(void **state)
 
 static unsigned int fstats;
 
-/* Instead of that of the C library. */
+/* Replaces the function of the C library, to count its calls. */
 int fstat(int fd, struct stat *status)
 {
 	fstats++;
 	return fstatat(fd, "", status, AT_EMPTY_PATH);
 }
 
-/* A request for a channel takes as many system calls however many channels there are. */
+/*
+ * The number of system calls of a request for a channel does not depend on the number of channels.
+ */
 static void test_cost_of_a_request(void **state)
 {
 	enum { COUNT = 5 };
@@ -385,7 +392,7 @@ static void test_cost_of_a_request(void **state)
 	}
 }
 
-/* Queue pairs of one process use sockets, in whichever of its slots they are. */
+/* Queue pairs of one process use sockets, whichever of its slots they have. */
 static void test_own_slots(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -404,7 +411,10 @@ static void test_own_slots(void **state)
 	link_peer_close(second);
 }
 
-/* The first to connect is not kept from it: what is sent waits until the peer has the address. */
+/*
+ * A peer can use shared memory before the other process has opened the address; what is sent waits
+ * until then.
+ */
 static void test_address_opens_later(void **state)
 {
 	struct link_fixture *fixture = *state;

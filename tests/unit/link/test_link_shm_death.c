@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Shared memory when a process is killed, forks, lies, or belongs to another user.
+ * Shared memory when a process is killed or forks
  */
 #include "link_fixture.h"
 
@@ -15,7 +15,7 @@
 
 enum { BYTES = 4000 };
 
-/* A new process in the slot of a killed one is reached by connecting again. */
+/* After the reader of a ring has been killed, a new process is reached by a new peer. */
 static void test_reader_is_killed(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -31,7 +31,7 @@ static void test_reader_is_killed(void **state)
 		child_kill(&fixture->child);
 		shm_start_child(fixture);
 		peer = shm_open_memory(fixture);
-		/* Into nothing, until that is full, and then still. */
+		/* Data sent to the killed process is lost, also after its ring is full. */
 		for (uint32_t i = 0; i < 300; i++) {
 			int result = shm_send(fixture, old, 666, BYTES);
 
@@ -64,8 +64,8 @@ struct stream {
 };
 
 /*
- * Receive by shared memory for some milliseconds from the first burst on, or (0) until nothing is
- * left: only whole bursts, all of them and in order.
+ * Receives through shared memory for this number of milliseconds from the first burst on, or (0)
+ * until nothing is left.  Expects complete bursts, all of them and in order.
  */
 static void receive_stream(struct link_fixture *fixture, struct stream *stream, int milliseconds)
 {
@@ -95,7 +95,9 @@ static void receive_stream(struct link_fixture *fixture, struct stream *stream, 
 	}
 }
 
-/* Killed at any moment: what has come is whole, and the next in that slot goes on. */
+/*
+ * The writer is killed at any moment: all received bursts are complete, and a new writer can send.
+ */
 static void test_writer_is_killed(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -140,8 +142,8 @@ static unsigned int count_regions(void)
 }
 
 /*
- * Take the place of the parent's memory, which the child must not have, before anything else does.
- * Any access ends the child by a signal until use_place().
+ * Maps memory in place of the parent's shared memory, which the child must not have, before
+ * anything else is mapped there.  Any access terminates the child by a signal until use_place().
  */
 static uint8_t *take_place(void *at, size_t bytes)
 {
@@ -151,7 +153,7 @@ static uint8_t *take_place(void *at, size_t bytes)
 	if (mine == at)
 		return mine;
 #ifdef __SANITIZE_THREAD__
-	/* It begins a thread of its own in the child, whose memory may be there already. */
+	/* ThreadSanitizer starts a thread in the child, whose memory may be there already. */
 	if (mine != MAP_FAILED)
 		return mine;
 	mine = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -191,14 +193,14 @@ static void run_child(struct link_fixture *fixture, struct link_peer *peer)
 	link_peer_close(peer);
 	link_addr_close(fixture->addr);
 	link_close(fixture->link);
-	/* All of what took the place is there still; if not, this is a signal. */
+	/* The mappings must still exist, or this access causes a signal, and be unchanged. */
 	for (size_t i = 0; i < UROCE_ABI_REGION_HEAD_BYTES; i++)
 		if (head[i] != 0x77 || ring[i] != 0x77)
 			_exit(13);
 	_exit(ring[UROCE_ABI_RING_STRIDE - 1] == 0x77 && region[(1 << 20) - 1] == 0x77 ? 0 : 14);
 }
 
-/* The child of a fork has no way into shared memory, its parent goes on. */
+/* A forked child has no access to shared memory; its parent continues to use it. */
 static void test_fork(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -220,7 +222,7 @@ static void test_fork(void **state)
 	assert_int_equal(shm_send(fixture, peer, 5, BYTES), 0);
 	shm_expect(fixture, 5, true);
 	link_peer_close(peer);
-	/* Its lock on its region has outlived the child. */
+	/* A new peer works too: the forked child has not removed the lock on the region. */
 	peer = shm_open_memory(fixture);
 	assert_int_equal(shm_send(fixture, peer, 6, BYTES), 0);
 	shm_expect(fixture, 6, true);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Shared memory beside all else: that the socket has its turn, that waking up is not lost to others
- * that read the control socket, that short bursts find room, and what becomes of a ring that is
- * broken.
+ * Shared memory and other parts of the link: the socket gets its turn, doorbells are not lost to
+ * threads that read the control socket, short bursts find room, and a broken ring is replaced.
  */
 #include "link_fixture.h"
 
@@ -13,8 +12,7 @@
 
 static char error[LINK_ERROR_TEXT];
 
-/* Let the child send bursts through shared memory; what comes to the control socket is left there.
- */
+/* Makes the child send bursts through shared memory; does not read the control socket. */
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts)
 {
 	struct child_order order = shm_order(fixture, tag, bursts, 64);
@@ -22,14 +20,14 @@ static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts
 	shm_obey(fixture, &order, NULL, CHILD_TIMEOUT_MS);
 }
 
-/* However much waits in the rings: what has come to the socket is there after some frames. */
+/* A datagram in the socket is received after a limited number of frames, however many wait. */
 static void test_socket_beside_full_rings(void **state)
 {
 	enum { FRAMES = 300, MOST_BEFORE = 32, FROM_SOCKET = 100000 };
 	struct link_fixture *fixture = *state;
 	struct link_batch batch;
 
-	/* The socket has had nothing for long. */
+	/* Afterwards the socket has been empty for a long time. */
 	shm_let_child_share(fixture);
 	for (uint32_t round = 0; round < 5; round++) {
 		uint32_t tag = 0, from_socket = 0;
@@ -44,7 +42,7 @@ static void test_socket_beside_full_rings(void **state)
 				from_socket++;
 				continue;
 			}
-			/* Nothing of the rings is left out for it. */
+			/* No frame of the ring is skipped for it. */
 			assert_int_equal(datagram_tag(batch.buffer), tag++);
 			link_release(&batch);
 		}
@@ -52,7 +50,7 @@ static void test_socket_beside_full_rings(void **state)
 	}
 }
 
-/* Returns true if a doorbell waits; all are taken out. */
+/* Removes all doorbells that wait.  Returns true if there were any. */
 static bool take_doorbell(struct link_fixture *fixture)
 {
 	bool found = false;
@@ -72,7 +70,7 @@ static void test_doorbell_while_an_address_is_opened(void **state)
 	struct link_addr *addr;
 
 	shm_let_child_share(fixture);
-	/* So that the child has to be asked for it. */
+	/* The child has the address before the test's process opens it. */
 	child_open_good(&fixture->child, other4, fixture->link);
 	for (unsigned int i = 0; i < 6; i++) {
 		bool asleep = i % 2;
@@ -89,7 +87,7 @@ static void test_doorbell_while_an_address_is_opened(void **state)
 	}
 }
 
-/* Until the child has seen that the ring is broken. */
+/* Waits until the child has detected that the ring is broken. */
 static void await_give_up(const struct link_channel *channel)
 {
 	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS; i++) {
@@ -102,8 +100,8 @@ static void await_give_up(const struct link_channel *channel)
 }
 
 /*
- * A ring that its writer has broken is lost to its users, but not to processes that connect later,
- * whether anything has been sent through it since or not.
+ * A ring that its writer has broken is lost to its peers, but peers that are opened later get a new
+ * one, whether anything has been sent through the broken ring since or not.
  */
 static void test_broken_ring_is_replaced(void **state)
 {
@@ -130,7 +128,7 @@ static void test_broken_ring_is_replaced(void **state)
 	link_peer_close(old);
 }
 
-/* When no long burst should be begun any more, one that has been begun and short ones find room. */
+/* When link_peer_is_full() is true, one long burst that was started and short ones still fit. */
 static void test_room_for_short_bursts(void **state)
 {
 	enum { BYTES = 60000, SHORT = 100 };
@@ -139,7 +137,7 @@ static void test_room_for_short_bursts(void **state)
 	uint32_t sent = 0;
 
 	assert_false(link_peer_is_full(peer));
-	/* Between two reads, not in the middle of one. */
+	/* The child must be stopped between two reads, not during one. */
 	child_share(&fixture->child, fixture->link, true);
 	kill(fixture->child.pid, SIGSTOP);
 	while (!link_peer_is_full(peer) && sent < 100)

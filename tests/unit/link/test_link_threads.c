@@ -21,7 +21,7 @@ static struct link *shared;
 static atomic_bool stop;
 static atomic_uint forwards;
 
-/* As the helper thread of progress: sleeps on the control socket, handles what comes. */
+/* Like the helper thread of progress: sleeps until a message arrives, and processes it. */
 static void *serve_control(void *arg)
 {
 	static uint8_t room[LINK_MAX_BYTES + 1];
@@ -73,7 +73,7 @@ static void open_and_close(const uint8_t gid[16], unsigned int round)
 	link_addr_close(addr);
 }
 
-/* All at once: nothing is lost, and no two threads wait for each other. */
+/* All threads run at the same time: no call fails, and no two threads wait for each other. */
 static void test_threads(void **state)
 {
 	struct link_addr *addr;
@@ -85,7 +85,7 @@ static void test_threads(void **state)
 	unsigned int i;
 
 	(void)state;
-	/* The child that will have the other address: opening it means asking, each time. */
+	/* This child has other4 open all the time, so the test's process joins it each time. */
 	child_start_good(&holder, 0, other4, NULL);
 	assert_int_equal(open_loopback(&shared, &addr), 0);
 	assert_int_equal(link_peer_open(addr, &(struct link_dst){ .gid = loopback4 }, &port, &peer),
@@ -95,7 +95,7 @@ static void test_threads(void **state)
 	for (i = 0; i < ROUNDS; i++) {
 		open_and_close(i % 2 ? other4 : loopback6, i);
 		if (i % 20 == 0) {
-			/* Joins while this thread waits for it: the server thread answers. */
+			/* The child joins while only the server thread serves the link. */
 			child_start_good(&child, 0, loopback4, NULL);
 			child_stop(&child);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections that the broker makes between two clients: what one of them may send that does not
- * keep to the rules.  The second link of the test's process is that client.
+ * Connections that the broker makes between two clients, one of which violates the protocol.  That
+ * client, the liar, is a second link of the test's process.
  */
 #include "link_fixture.h"
 
@@ -55,16 +55,18 @@ static int make_file(off_t bytes, int seals)
 	return fd;
 }
 
-/* How the liar answers the first request. */
+/* Reply of the liar to requests */
 struct answer {
-	const struct uroce_abi_shm *reply; /* NULL: not at all */
+	const struct uroce_abi_shm *reply; /* NULL: no reply */
 	size_t bytes;			   /* size of the reply; 0: whole */
 	const int *fds;
 	size_t count;
-	atomic_uint requests; /* number of those that came */
+	atomic_uint requests; /* number of requests received */
 };
 
-/* Takes the visit that has begun, if there is one. */
+/*
+ * Accepts the connection that waits, if there is one.  Returns true if the liar has any connection.
+ */
 static bool take_visit(void)
 {
 	static uint8_t room[LINK_MAX_BYTES + 1];
@@ -94,7 +96,7 @@ static void *lie(void *arg)
 			continue;
 		fd = ((const struct link_client_conn *)event.data.ptr)->fd;
 		if (recv(fd, &request, sizeof(request), MSG_DONTWAIT) != sizeof(request)) {
-			/* The end of an earlier visit, which is closed with the link. */
+			/* The other end has been closed; ours is closed with the link. */
 			epoll_ctl(liar->writers.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 			continue;
 		}
@@ -127,7 +129,7 @@ static struct link_peer *open_to_liar(struct link_fixture *fixture, struct answe
 	pthread_t thread = begin_to_lie(answer);
 	struct link_peer *peer;
 
-	/* A process that was refused before asks again at once. */
+	/* Allow a new request at once, even if an earlier one was refused. */
 	fixture->addr->next_request_ms[link_slot(liar)] = 0;
 	peer = shm_open_own(fixture, link_slot(liar) << LINK_SLOT_SHIFT | 5);
 	end_lying(thread);
@@ -137,8 +139,8 @@ static struct link_peer *open_to_liar(struct link_fixture *fixture, struct answe
 enum { TRIES = 10 };
 
 /*
- * Returns true if the liar is reached through memory that this answer brings.  On a busy host its
- * thread may get no processor while the request is waited for, hence some tries.
+ * Returns true if this reply makes a peer use shared memory.  On a busy host the liar's thread may
+ * not be scheduled before the request times out, hence several attempts.
  */
 static bool is_taken(struct link_fixture *fixture, const struct uroce_abi_shm *reply,
 		     const int *fds, size_t count)
@@ -152,12 +154,12 @@ static bool is_taken(struct link_fixture *fixture, const struct uroce_abi_shm *r
 		taken = link_peer_transport(peer) == LINK_SHARED_MEMORY;
 		link_peer_close(peer);
 	}
-	/* The one of an earlier try may come late. */
+	/* The request of an earlier attempt may arrive late. */
 	assert_uint_in_range(answer.requests, 1, TRIES);
 	return taken;
 }
 
-/* As is_taken(), for an answer that is right: it may come too late as well. */
+/* As is_taken(), for a valid reply, which may also arrive too late. */
 static bool is_taken_in_time(struct link_fixture *fixture, const struct uroce_abi_shm *reply,
 			     int fd)
 {
@@ -168,7 +170,7 @@ static bool is_taken_in_time(struct link_fixture *fixture, const struct uroce_ab
 	return taken;
 }
 
-/* A region that is none is not taken. */
+/* Replies without a valid region are not accepted. */
 static void test_bad_replies(void **state)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -199,7 +201,7 @@ static void test_bad_replies(void **state)
 	assert_false(is_taken(fixture, &refused, &good, 1));
 	assert_false(is_taken(fixture, &request, &good, 1));
 	assert_false(is_taken(fixture, &version, &good, 1));
-	/* All of it right: it is taken. */
+	/* A valid reply is accepted. */
 	assert_true(is_taken_in_time(fixture, &reply, good));
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		close(bad[i]);
@@ -207,7 +209,7 @@ static void test_bad_replies(void **state)
 }
 
 /*
- * A process that does not answer costs some time once, and is not asked by each queue pair that
+ * A process that does not reply causes one timeout, and is not asked again by each queue pair that
  * connects.
  */
 static void test_silent_process(void **state)
@@ -225,7 +227,7 @@ static void test_silent_process(void **state)
 	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && answer.requests == 0; i++)
 		usleep(1000);
 	end_lying(thread);
-	/* After a second it is asked again, rightly. */
+	/* A new request is allowed after a second. */
 	assert_uint_in_range(answer.requests, 1, 1 + took / 1000);
 	assert_true(took >= PATIENCE_MS);
 	assert_null(fixture->addr->channel[link_slot(liar)]);
@@ -251,14 +253,14 @@ static int64_t open_to_other_version(void *arg)
 	return answer.requests ? took : INT64_MAX;
 }
 
-/* A process of another version costs no time, and its version is known. */
+/* A process of another version refuses without a timeout, and its version becomes known. */
 static void test_refused_by_another_version(void **state)
 {
 	struct link_fixture *fixture = *state;
 	struct uroce_abi_shm refused =
 		shm_message(UROCE_ABI_SHM_REFUSED, loopback4, link_slot(liar));
 
-	/* One of this version that has shared memory off. */
+	/* A process of this version that forbids shared memory */
 	assert_false(is_taken(fixture, &refused, NULL, 0));
 	assert_int_equal(link_shm_refused_version(fixture->link), 0);
 	assert_true(takes_less(50, open_to_other_version, fixture));
@@ -279,13 +281,13 @@ static int64_t open_with_nobody_there(void *arg)
 	return took;
 }
 
-/* Where the slot is free there is nothing to wait for. */
+/* If no process has the slot, opening a peer does not wait. */
 static void test_nobody_there(void **state)
 {
 	assert_true(takes_less(50, open_with_nobody_there, *state));
 }
 
-/* The kind of message that answers a request of the liar's, or 0. */
+/* Sends a request of the liar.  Returns the type of the reply, or 0 if there is none. */
 static uint32_t answer_to(struct link_fixture *fixture, const struct uroce_abi_shm *request)
 {
 	int fd = link_broker_connect(liar, link_slot(fixture->link), UROCE_BROKER_SHARED_MEMORY);
@@ -306,11 +308,14 @@ static uint32_t answer_to(struct link_fixture *fixture, const struct uroce_abi_s
 		return kind;
 	assert_int_equal(lseek(region, 0, SEEK_END), LINK_REGION_BYTES);
 	assert_int_equal(ftruncate(region, 4096), -1);
-	/* Kept open: closed in its owner's process, which this is, the owner's lock would go. */
+	/* Not closed: any close() in this process, the region's owner, would drop the lock. */
 	return kind;
 }
 
-/* A client asks for its own slot, and when it is wanted; also for an address that opens later. */
+/*
+ * A request must contain the slot of its client, and is refused if shared memory is forbidden.  The
+ * address may be one that is opened later.
+ */
 static void test_requests(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -343,7 +348,7 @@ static uint32_t version_refused(struct link_fixture *fixture, uint32_t version, 
 
 	assert_true(fd >= 0);
 	assert_int_equal(send(fd, &message, bytes, 0), bytes);
-	/* It is not taken for a doorbell. */
+	/* The request does not count as a doorbell. */
 	assert_false(serve(fixture->link));
 	assert_int_equal(recv(fd, &message, sizeof(message), MSG_DONTWAIT), sizeof(message.header));
 	assert_int_equal(message.header.message, UROCE_ABI_SHM_REFUSED);
@@ -370,7 +375,7 @@ static void test_requests_of_other_versions(void **state)
 	}
 }
 
-/* However many addresses a process asks for, the regions are bounded. */
+/* The number of regions is limited, however many addresses a process requests. */
 static void test_too_many_regions(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -384,7 +389,7 @@ static void test_too_many_regions(void **state)
 	assert_int_equal(answer_to(fixture, &request), UROCE_ABI_SHM_REFUSED);
 }
 
-/* Ends of connections are not left behind. */
+/* Closed connections leave no descriptors open. */
 static void test_nothing_is_left(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -395,7 +400,7 @@ static void test_nothing_is_left(void **state)
 	before = count_descriptors();
 	for (unsigned int i = 0; i < 100; i++)
 		assert_int_equal(answer_to(fixture, &refused), 0);
-	/* An end is seen when the broker has closed its copy, too. */
+	/* The end of a connection is seen only after the broker has closed its copy, too. */
 	for (unsigned int i = 0; i < CHILD_TIMEOUT_MS && count_descriptors() > before; i++) {
 		usleep(1000);
 		serve(fixture->link);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The next hop is met before a queue pair needs it, in a network namespace of the test's own: a
- * thread is the neighbour, which answers the first question, only the second one, or none.
+ * Resolution of the next hop before a queue pair needs it, in a network namespace of the test's
+ * own.  A thread acts as the neighbour, which replies to the first ARP request, only to the second,
+ * or to none.
  */
 #include "link_child.h"
 
@@ -39,7 +40,7 @@ struct arp {
 static struct {
 	int fd;
 	pthread_t thread;
-	unsigned int answers_from; /* the question, counted from 1 */
+	unsigned int answers_from; /* first request to reply to, counted from 1 */
 	atomic_uint questions;
 	atomic_bool over;
 } neighbour;
@@ -108,7 +109,10 @@ static void end(void)
 	atomic_store(&neighbour.questions, 0);
 }
 
-/* At least that many ms; 0: less than a second, after which the kernel repeats its question. */
+/*
+ * Returns true if the result equals found and takes at least this number of ms (0: less than 900
+ * ms; after a second the kernel repeats its request).
+ */
 static bool meet(const uint8_t *there, bool found, int64_t least_ms)
 {
 	int64_t begin = now_ms(), took;
@@ -127,7 +131,7 @@ static bool answers_at_once(void)
 {
 	if (!meet(other, true, 0) || !is_asked(1))
 		return false;
-	/* It is known now. */
+	/* The neighbour is known now. */
 	return meet(other, true, 0) && is_asked(1);
 }
 
@@ -136,10 +140,10 @@ static bool first_question_is_lost(void)
 	return meet(other, true, 900) && is_asked(2);
 }
 
-/* A thousand queue pairs must not wait for it one after the other. */
+/* A thousand queue pairs must not wait for an absent neighbour one after the other. */
 static bool is_absent(void)
 {
-	/* 1500 of a clock that counts whole milliseconds. */
+	/* 1500 ms, by a clock that counts whole milliseconds */
 	return meet(other, false, 1499) && meet(other, false, 0);
 }
 
@@ -153,7 +157,7 @@ struct attempt {
 	bool (*is_good)(void);
 };
 
-/* Either thread may have no processor for a while, but not in each try. */
+/* Either thread may not be scheduled for a while, but not in every attempt. */
 static void try_some_times(void **state)
 {
 	const struct attempt *attempt = *state;

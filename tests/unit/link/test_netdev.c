@@ -69,7 +69,7 @@ static void test_up_and_down(void **state)
 	assert_memory_equal(netdev.mac, "\x02\0\0\0\0\x0a", 6);
 }
 
-/* IPv4, then global, then link-local; what DAD has not confirmed is not there yet. */
+/* Order of addresses: IPv4, global, link-local; those that DAD has not confirmed are left out. */
 static void test_addresses_in_order(void **state)
 {
 	struct netdev netdev;
@@ -157,7 +157,9 @@ static void test_link_local_endpoint(void **state)
 			 0);
 	put_datagram(bytes, sizeof(bytes), (link_slot(link) << LINK_SLOT_SHIFT | 100), 1);
 	batch.buffer = malloc(batch.buffer_bytes);
-	/* The kernel makes the address's route a little later; until then it looks for a neighbour.
+	/*
+	 * The kernel adds the route of the address a little later; until then it looks for a
+	 * neighbour.
 	 */
 	for (i = 0; i < 1000 && result; i++) {
 		assert_int_equal(link_send(peer, &piece, 1, 0), 0);
@@ -210,7 +212,7 @@ static void test_watch(void **state)
 	netdev_watch_close(watch);
 }
 
-/* More changes than the socket holds are still a change, and no error. */
+/* More changes than the socket can hold are reported as changes and not as an error. */
 static void test_watch_overrun(void **state)
 {
 	struct netdev_watch *watch;

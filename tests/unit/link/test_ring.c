@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The ring of shared memory: against a queue that knows nothing of memory, and with two threads.
+ * The ring of shared memory, compared with a plain queue as a model, and with two threads.
  */
 #include "ring_fixture.h"
 
@@ -19,19 +19,19 @@ enum {
 struct expected {
 	struct uroce_abi_frame frame;
 	unsigned int noise_at;
-	unsigned int room;    /* without what it skipped at the end, */
-	unsigned int skipped; /* which is free as soon as the reader has seen the frame */
+	unsigned int room;    /* bytes of the frame in the ring, without skipped */
+	unsigned int skipped; /* bytes skipped before it; free once the reader has seen the frame */
 };
 
 #define MODEL_FRAMES (ROOM / UNIT + 1)
 static struct {
 	struct expected frames[MODEL_FRAMES];
 	unsigned int first, count;
-	bool given;			       /* the first one, and not released yet */
-	unsigned int used;		       /* bytes of the ring */
+	bool given;			       /* the first frame; not released yet */
+	unsigned int used;		       /* number of bytes in use */
 	uint64_t written, read;		       /* positions */
-	unsigned int full, skipped, restarted; /* how often */
-	unsigned int written_frames;	       /* all */
+	unsigned int full, skipped, restarted; /* number of times */
+	unsigned int written_frames;	       /* total number */
 } model;
 
 static void reset_model(void)
@@ -83,8 +83,8 @@ static unsigned int draw_bytes(void)
 }
 
 /*
- * The ring is empty: does a frame go to the start again?  When it would reach into another stretch
- * of 64 KiB, lies before what it would have taken, and is short.
+ * Returns true if the next frame of an empty ring goes to the start: if it would reach into another
+ * interval of 64 KiB, fits in front of its regular position, and is short.
  */
 static bool begins_anew(unsigned int offset, unsigned int room)
 {
@@ -215,7 +215,7 @@ static void test_against_a_queue(void **state)
 
 	reset_model();
 	for (unsigned int i = 0; i < OPERATIONS; i++) {
-		/* Now more is written than read, now the other way round: full and empty. */
+		/* Phases of mostly writes and mostly reads: the ring gets full and empty. */
 		if (rand_below(300) == 0)
 			filling = !filling;
 		if (rand_below(64) == 0)
@@ -230,7 +230,7 @@ static void test_against_a_queue(void **state)
 			model_next(fixture);
 		check_positions(fixture);
 	}
-	/* The script did go everywhere. */
+	/* All cases have occurred. */
 	assert_true(model.full > 500 && model.skipped > 50 && model.restarted > 10 &&
 		    model.written_frames > 10000);
 }

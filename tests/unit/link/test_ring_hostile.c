@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The ring of shared memory against a side that does not keep to the format: it is found broken,
- * and nothing outside of it is touched.
+ * The ring of shared memory with a side that violates the format: the ring is found broken, and
+ * nothing outside it is accessed.
  */
 #include "ring_fixture.h"
 
@@ -23,12 +23,13 @@ static enum link_ring_result next_of(struct ring_fixture *fixture)
 }
 
 /*
- * A reader at position read, of a ring with frames of this many bytes each and the end at written.
+ * Returns the result of a reader at position read, with a frame of this number of bytes there and
+ * the writer at position written.
  */
 static enum link_ring_result read_hostile(struct ring_fixture *fixture, uint64_t read,
 					  uint64_t written, uint32_t bytes)
 {
-	/* A skip that leads to the ring's end, within what is written, is done with at once. */
+	/* A skip to the ring's end that lies within the written bytes is completed at once. */
 	bool skips = bytes == 0 && read % ROOM && written - read >= ROOM - read % ROOM;
 	enum link_ring_result result;
 
@@ -65,7 +66,7 @@ static void test_hostile_writer_positions(void **state)
 		assert_int_equal(read_hostile(fixture, read, read + 64, 8), LINK_RING_OK);
 		assert_int_equal(read_hostile(fixture, read, read + ROOM, 8), LINK_RING_OK);
 	}
-	/* Position that this reader has read so far: an earlier one of its own cannot be right. */
+	/* An unaligned position of the reader itself is wrong as well. */
 	assert_int_equal(read_hostile(fixture, 32, 96, 8), LINK_RING_BROKEN);
 }
 
@@ -92,26 +93,26 @@ static void test_hostile_skips(void **state)
 {
 	struct ring_fixture *fixture = *state;
 
-	/* There is no frame at the start, where the reader would loop. */
+	/* A skip at the start of the ring, where the reader would loop */
 	assert_int_equal(read_hostile(fixture, 0, 64, 0), LINK_RING_BROKEN);
 	assert_int_equal(read_hostile(fixture, 0, ROOM, 0), LINK_RING_BROKEN);
-	/* It leads beyond what is written, to what looks like a frame. */
+	/* A skip beyond the written bytes, to what looks like a frame */
 	put_head(fixture, 0, 8);
 	assert_int_equal(read_hostile(fixture, 64, 128, 0), LINK_RING_BROKEN);
 	assert_int_equal(read_hostile(fixture, 64, ROOM - 64, 0), LINK_RING_BROKEN);
-	/* Nothing behind it. */
+	/* A skip with nothing after it */
 	assert_int_equal(read_hostile(fixture, 64, ROOM, 0), LINK_RING_EMPTY);
-	/* Behind it another one. */
+	/* A skip followed by another skip */
 	put_head(fixture, 0, 0);
 	assert_int_equal(read_hostile(fixture, ROOM - 64, ROOM + 64, 0), LINK_RING_BROKEN);
-	/* A frame behind it, and one that is too long. */
+	/* A skip followed by a frame, and by a frame that is too long */
 	put_head(fixture, 0, 64 - HEAD);
 	assert_int_equal(read_hostile(fixture, ROOM - 64, ROOM + 64, 0), LINK_RING_OK);
 	put_head(fixture, 0, 65 - HEAD);
 	assert_int_equal(read_hostile(fixture, ROOM - 64, ROOM + 64, 0), LINK_RING_BROKEN);
 }
 
-/* The writer goes back while the reader goes on. */
+/* The writer's position goes back while the reader continues. */
 static void test_writer_turns_back(void **state)
 {
 	struct ring_fixture *fixture = *state;
@@ -131,7 +132,7 @@ static void test_writer_turns_back(void **state)
 	assert_int_equal(next_of(fixture), LINK_RING_BROKEN);
 }
 
-/* Write until there is no more room: what ended it. */
+/* Writes frames until a write fails.  Returns the result of that write. */
 static enum link_ring_result write_all(struct ring_fixture *fixture, unsigned int bytes)
 {
 	struct uroce_abi_frame frame = { .bytes = bytes };
@@ -143,7 +144,7 @@ static enum link_ring_result write_all(struct ring_fixture *fixture, unsigned in
 	return result;
 }
 
-/* Whatever the reader's positions, nothing is written outside, and writing ends. */
+/* Whatever the reader's position is, nothing is written outside the ring, and writing ends. */
 static void test_hostile_reader(void **state)
 {
 	static const uint64_t wrong[] = { 1,	    32,		63,	    65,
@@ -154,13 +155,13 @@ static void test_hostile_reader(void **state)
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]) * 5; i++) {
 		unsigned int bytes = sizes[i % 5];
 
-		/* Seen when there is no room any more. */
+		/* The writer detects the wrong position when no room is left. */
 		fixture->shared->read = fixture->shared->written = 640;
 		link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
 		fixture->shared->read = 640 - wrong[i / 5];
 		assert_int_equal(write_all(fixture, bytes), LINK_RING_BROKEN);
 		assert_int_equal(write_all(fixture, bytes), LINK_RING_BROKEN);
-		/* Seen by a writer that begins, and where it begins is wrong itself. */
+		/* A new writer finds a wrong position of the reader, or of its own. */
 		link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
 		assert_int_not_equal(write_all(fixture, bytes), LINK_RING_OK);
 		fixture->shared->written = 640 - wrong[i / 5];
@@ -168,7 +169,7 @@ static void test_hostile_reader(void **state)
 		link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
 		assert_int_not_equal(write_all(fixture, bytes), LINK_RING_OK);
 	}
-	/* Before the writer itself, where there would be room. */
+	/* A reader's position beyond that of the writer, which would mean that there is room */
 	fixture->shared->written = fixture->shared->read = 640;
 	link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
 	assert_int_equal(write_all(fixture, 100), LINK_RING_FULL);
@@ -177,7 +178,7 @@ static void test_hostile_reader(void **state)
 	assert_int_equal(write_all(fixture, 100), LINK_RING_BROKEN);
 }
 
-/* The end of the last writer is impossible: no frame is written from there. */
+/* The position that the last writer left is impossible: no frame is written there. */
 static void test_hostile_beginnings(void **state)
 {
 	static const struct {
@@ -231,7 +232,7 @@ static void test_giving_up(void **state)
 	assert_int_equal(write_all(fixture, 1000), LINK_RING_BROKEN);
 	assert_int_equal(fixture->shared->written, written);
 
-	/* The reader has renewed it for another writer. */
+	/* The reader has reset the ring for another writer. */
 	link_ring_reset(&fixture->reader);
 	assert_true(link_ring_is_broken(&fixture->writer));
 	link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);

@@ -40,8 +40,8 @@ enum {
 static struct {
 	uint8_t gid[16];
 	uint32_t device;
-	bool there;	/* a device has it */
-	int refusal;	/* the errno with which it cannot be opened */
+	bool there;	/* a device has the address */
+	int refusal;	/* errno with which opening it fails; 0: it can be opened */
 	int references; /* of gsi_addr_get() */
 } host[ADDRESSES];
 
@@ -50,8 +50,7 @@ static unsigned int reports; /* calls of uroce_err() */
 static bool stopped, change_done, other_began;
 static bool is_child; /* of the test */
 
-/* A child that ends by exit() is not looked at for leaks: its parent's memory is left where it is.
- */
+/* LeakSanitizer must not check a child that calls exit(): the parent's memory is not freed. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)
@@ -145,7 +144,7 @@ void __wrap_ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t devi
 static void change(unsigned int address, bool there)
 {
 	host[address].there = there;
-	/* None is gone, but something has changed. */
+	/* No device is gone, but an address has changed. */
 	world_remove_device(0);
 }
 
@@ -221,7 +220,7 @@ static void *begin_too(void *arg)
 	return arg;
 }
 
-/* Fails if the thread does not end; it is left behind then. */
+/* Waits up to PATIENCE_S for the thread to end; a thread that hangs is left running. */
 static void run_thread(void *(*routine)(void *))
 {
 	struct timespec until;
@@ -233,7 +232,10 @@ static void run_thread(void *(*routine)(void *))
 	pthread_timedjoin_np(thread, NULL, &until);
 }
 
-/* Waits, as the real one does, for the thread that reports a change, while others begin. */
+/*
+ * Like the real function, waits for a thread that reports a change.  Another thread starts the
+ * manager before the stop is over.
+ */
 void __wrap_uroce_provider_stop(struct progress *progress)
 {
 	(void)progress;
@@ -243,7 +245,7 @@ void __wrap_uroce_provider_stop(struct progress *progress)
 		run_thread(begin_too);
 }
 
-/* The first test: later the manager runs. */
+/* Must be the first test: later the manager is running. */
 static void test_failed_start(void **state)
 {
 	int fd = open_channel();
@@ -295,7 +297,7 @@ static void test_bound(void **state)
 	expect_heard(SECOND_ONE, true);
 	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &idle), 0);
 	assert_int_equal(destroy_id(fd, id, NULL), 0);
-	/* It might be just being bound to it. */
+	/* The idle id might be about to be bound to the address. */
 	change(SECOND_ONE, false);
 	expect_heard(SECOND_ONE, true);
 	assert_int_equal(destroy_id(fd, idle, NULL), 0);
@@ -304,7 +306,9 @@ static void test_bound(void **state)
 	world_close(fd);
 }
 
-/* All of 127.0.0.0/8 is received at 127.0.0.1, for which an id of another address has asked. */
+/*
+ * An id bound to any address of 127.0.0.0/8 keeps 127.0.0.1 open, which receives for all of them.
+ */
 static void test_bound_to_loopback(void **state)
 {
 	int fd = open_channel();
@@ -321,7 +325,7 @@ static void test_bound_to_loopback(void **state)
 	world_close(fd);
 }
 
-/* With its device an address is gone for good. */
+/* When its device is removed, an address is closed for good. */
 static void test_device_gone(void **state)
 {
 	int fd = open_channel();
@@ -336,9 +340,7 @@ static void test_device_gone(void **state)
 	world_close(fd);
 }
 
-/*
- * A connection continues without its ids until the peer knows of its end, and so does its address.
- */
+/* A connection remains without its ids, and its address open, until the peer knows of its end. */
 static void test_connection(void **state)
 {
 	struct ucm_fixture fixture;
@@ -372,8 +374,8 @@ static uint32_t listen_at_any(int fd, uint16_t port, int wanted)
 }
 
 /*
- * One of several addresses cannot be opened: the others are, also a later one.  The failed ones are
- * tried again.
+ * One of several addresses cannot be opened: the others are, including a later one.  Addresses that
+ * could not be opened are tried again.
  */
 static void test_refused(void **state)
 {
@@ -416,7 +418,7 @@ static void test_reports(void **state)
 	expect_reports(2);
 	change(FIRST, true);
 	expect_reports(0);
-	/* As many as before, but another one. */
+	/* The same number of failures as before, but of another address */
 	host[FIRST].refusal = 0;
 	host[THIRD].refusal = EMFILE;
 	change(THIRD, true);
@@ -424,7 +426,7 @@ static void test_reports(void **state)
 	host[THIRD].refusal = EPERM;
 	change(THIRD, true);
 	expect_reports(1);
-	/* One that has disappeared is reported again when it returns. */
+	/* A failed address that has disappeared is reported again when it returns. */
 	change(THIRD, false);
 	change(THIRD, true);
 	expect_reports(1);
@@ -456,7 +458,7 @@ static void run_to_exit(bool used)
 	assert_int_equal(status, 0);
 }
 
-/* A process that has used queue pair 1, or not, ends. */
+/* A process ends normally, whether it has used queue pair 1 or not. */
 static void test_exit(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* A library by the name of librdmacm, for redirect_test.c: built in several ways. */
+/* A library with the name of librdmacm, built in several ways for redirect_test.c */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +32,10 @@ int library_close(int fd)
 	return close(fd);
 }
 
-/* By an exported function of its own: with -Bsymbolic-functions that call needs no slot. */
+/*
+ * Calls an exported function of the library itself; with -Bsymbolic-functions that call needs no
+ * slot in the GOT.
+ */
 int library_call_close(int fd)
 {
 	return library_close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The calls of a library are redirected, of however it was built, and those of no other one. */
+/* Calls of librdmacm are redirected, however it was built; calls of other libraries are not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static int our_close(int fd)
 	return 0;
 }
 
-/* Instead of librdmacm/calls.c. */
+/* Replaces the function of librdmacm/calls.c. */
 uintptr_t redirect_find_hook(const char *name)
 {
 	const struct {
@@ -114,7 +114,7 @@ static void is_redirected(const struct library *library)
 	assert_int_equal(library->close(fd), -1);
 }
 
-/* How many pages of the file can be written and are data of the loader's: none with full RELRO. */
+/* Returns the number of writable mappings of the file; with full RELRO, none contains the GOT. */
 static unsigned int writable_mappings(const char *name)
 {
 	char line[512], rights[8];
@@ -144,7 +144,7 @@ static void redirected_however_it_was_built(void **state)
 		writable = writable_mappings(builds[i]);
 		redirect_if_librdmacm((const void *)library.open);
 		is_redirected(&library);
-		/* Once more: no change.  And what was protected is so again. */
+		/* A second call changes nothing, and protected pages are protected again. */
 		redirect_if_librdmacm((const void *)library.close);
 		is_redirected(&library);
 		assert_int_equal(writable_mappings(builds[i]), writable);
