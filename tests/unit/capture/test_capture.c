@@ -125,7 +125,7 @@ static void start(const char *text)
 	assert_non_null(capture_running());
 }
 
-/* A datagram with its queue pair number, filled with a number, with the right ICRC. */
+/* Builds a datagram for a queue pair, filled with its length, with the right ICRC. */
 static void build(uint8_t *bytes, size_t length, uint32_t qpn, const struct capture_path *path,
 		  uint16_t identification)
 {
@@ -140,7 +140,7 @@ static void build(uint8_t *bytes, size_t length, uint32_t qpn, const struct capt
 	wire_icrc_put(&wire, identification, bytes, length);
 }
 
-/* A burst of packets of 100 bytes, the last of 40, in pieces of odd lengths. */
+/* Sends a burst of packets of 100 bytes, the last of 40, in pieces of odd lengths. */
 static void send_burst(uint32_t qpn, uint32_t dest_qpn, const struct capture_path *path,
 		       unsigned int count, bool keep)
 {
@@ -191,7 +191,7 @@ static uint32_t ones_complement(uint32_t sum, const uint8_t *bytes, size_t lengt
 	return sum;
 }
 
-/* The headers are right, and so is the ICRC, if there is one. */
+/* The headers are right, and so are the checksum and the ICRC if the whole packet was captured. */
 static void check_frame(const struct pcapng_seen *seen, const struct capture_path *path,
 			uint16_t identification, size_t payload)
 {
@@ -235,7 +235,7 @@ static void test_packets(void **state)
 	(void)state;
 	start(name);
 	send_burst(1, 2, &paths[0], 5, true);
-	send_burst(1, 2, &paths[0], 3, false); /* did not leave after all */
+	send_burst(1, 2, &paths[0], 3, false); /* in the end not sent */
 	send_burst(1, 2, &paths[1], 4, true);
 	receive(3, &paths[0], 61, "refused: for a test");
 	receive(3, &paths[1], 0, NULL);
@@ -305,7 +305,7 @@ static void test_filter(void **state)
 	assert_string_equal(file->filter, "qpn:0x11 or peer:fd00::1");
 }
 
-/* The newest files are there, each whole, none longer than it may be. */
+/* The newest files are there, each of them complete and within the size limit. */
 static void test_ring_of_files(void **state)
 {
 	uint64_t last = 0, first = UINT64_MAX, total = 0;
@@ -317,7 +317,7 @@ static void test_ring_of_files(void **state)
 	start(text);
 	for (int i = 0; i < 400; i++)
 		receive(1, &paths[0], 1000, NULL);
-	/* Nor are they longer while they are written, by more than a page. */
+	/* While they are written, they exceed the limit by a page at most. */
 	for (int i = 0; i < 50; i++) {
 		snprintf(name, sizeof(name), "ring_%05d.pcapng", i % 3 + 1);
 		if (stat(tmpdir_file(name), &status) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The way of captured packets to the file: the buffer between the threads, files that are whole at
- * any time, that take no more, that another process has, and what a forked child does.
+ * The path of captured packets to the file: the buffer between the threads, files that are valid at
+ * any time, that are full, or that another process writes, and a forked child.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +99,7 @@ static void test_buffer_keeps_order(void **state)
 	capture_buffer_free(&buffer);
 }
 
-/* Packets of one call have one time, but not one before that of an earlier record. */
+/* Packets of one call have the same time, but none earlier than that of an earlier record. */
 static void test_buffer_given_time(void **state)
 {
 	struct capture_buffer buffer;
@@ -118,7 +118,10 @@ static void test_buffer_given_time(void **state)
 	again = first;
 	capture_buffer_complete(capture_buffer_reserve(&buffer, 100, 1, &again), true);
 	assert_int_equal(again, other);
-	/* A buffer that is younger than the call. */
+	/*
+	 * The call's time is later than all in the buffer, as in one that was opened during the
+	 * call.
+	 */
 	late = other + 1000000000;
 	again = late;
 	capture_buffer_complete(capture_buffer_reserve(&buffer, 100, 1, &again), true);
@@ -126,7 +129,7 @@ static void test_buffer_given_time(void **state)
 	capture_buffer_free(&buffer);
 }
 
-/* Around the end many times, with records of all lengths; the bytes are those that went in. */
+/* The ring wraps many times, with records of all lengths; the bytes read are those written. */
 static void test_buffer_goes_round(void **state)
 {
 	struct capture_buffer buffer;
@@ -156,7 +159,10 @@ static void test_buffer_goes_round(void **state)
 	capture_buffer_free(&buffer);
 }
 
-/* A full buffer is waited for once; then packets are lost, and counted, until half is free. */
+/*
+ * The first record that does not fit waits for room; then packets are lost, and counted, until half
+ * of the buffer is free.
+ */
 static void test_buffer_is_full(void **state)
 {
 	struct capture_buffer buffer;
@@ -202,7 +208,7 @@ static void *add_many(void *arg)
 	return NULL;
 }
 
-/* Several threads: none is lost, and times never go back. */
+/* Several threads add records: none is lost, and times never go back. */
 static void test_buffer_threads(void **state)
 {
 	unsigned int read = 0, expected = THREADS * (EACH - (EACH + 2) / 3);
@@ -239,8 +245,8 @@ static void test_buffer_threads(void **state)
 /* ---- files ---- */
 
 /*
- * After each addition the file is sound as it stands, and the last one has no filler; flags: what
- * it is opened with, since only what can be read as well can be mapped.
+ * After each addition the file is valid, with one filler, and after close it has none.  flags are
+ * those of open(): only a file that can also be read can be mapped.
  */
 static void add_and_read(const char *name, int flags)
 {
@@ -293,7 +299,7 @@ static void test_file_is_whole(void **state)
 	add_and_read(tmpdir_file("written.pcapng"), O_WRONLY);
 }
 
-/* Calls of this thread that wrote, or -1 where the kernel does not count them. */
+/* Returns the number of write calls of this thread, or -1 if the kernel does not count them. */
 static long write_calls(void)
 {
 	FILE *file = fopen("/proc/thread-self/io", "re");
@@ -308,7 +314,7 @@ static long write_calls(void)
 	return calls;
 }
 
-/* The cost of a file depends on the blocks that are added at a time, not on its pages. */
+/* The number of system calls depends on the number of additions, not on that of pages. */
 static void test_few_calls(void **state)
 {
 	static uint8_t blocks[CAPTURE_FILE_APPEND_MAX + CAPTURE_FILE_TAIL];
@@ -336,7 +342,7 @@ static void test_few_calls(void **state)
 	assert_int_equal(pcapng_read(name)->packets, additions * (CAPTURE_FILE_APPEND_MAX / bytes));
 }
 
-/* A process that is killed while it writes as fast as it can leaves a file that is sound. */
+/* A process that is killed while it writes as fast as it can leaves a valid file. */
 static void test_killed(void **state)
 {
 	const char *name = tmpdir_file("killed.pcapng");
@@ -363,7 +369,7 @@ static void test_killed(void **state)
 	}
 }
 
-/* The child's: nothing but changes of a file, some hundred thousand in a second. */
+/* Runs in the child: only changes a file, several hundred thousand times a second. */
 static void change_until_killed(const char *name, int begun)
 {
 	static uint8_t blocks[4096 + CAPTURE_FILE_TAIL];
@@ -383,8 +389,8 @@ static void change_until_killed(const char *name, int begun)
 }
 
 /*
- * A change is two stores, and a kill between them cannot be kept away.  But it is rare: when the
- * second one had to find its page first, one kill in twenty was there; now none of 20,000 was.
+ * A change is two stores, and a kill between them cannot be prevented, but it is rare: when the
+ * second store had to fault in its page, one kill in twenty was there; now none of 20,000 is.
  */
 static void test_killed_in_change(void **state)
 {
@@ -421,10 +427,12 @@ static void await_complaint(void)
 	assert_int_equal(atomic_load(&complaints), 1);
 }
 
-/* It ends with one line, and what comes then is left out without waiting. */
+/*
+ * A full file ends the capture with one error line, and later packets are omitted without waiting.
+ */
 static void test_full(void **state)
 {
-	/* One by one as they come, or all together: what fits is in the file. */
+	/* Packets are written one by one, or all together: those that fit are in the file. */
 	static const unsigned int pauses_us[] = { 5000, 0 };
 
 	const char *name = tmpdir_file("full.pcapng");
@@ -458,7 +466,7 @@ static void test_full(void **state)
 	}
 }
 
-/* A pipe gets the blocks as they come, and its end ends the capture, not the process. */
+/* A pipe gets all blocks; when its reader exits, the capture ends, not the process. */
 static void test_pipe(void **state)
 {
 	const char *name = tmpdir_file("fifo");
@@ -499,9 +507,9 @@ static void test_pipe(void **state)
 }
 
 /*
- * The allocator of the address sanitizer does not handle fork(): a child whose parent had a thread
- * in it at that moment waits without end when it allocates memory.  A starting thread allocates;
- * the writer thread has started when it has written.
+ * The allocator of AddressSanitizer does not handle fork(): if a thread of the parent is in the
+ * allocator at that moment, the child blocks forever when it allocates memory.  A starting thread
+ * allocates; the writer thread has started when it has written.
  */
 static void await_writer(const char *name)
 {
@@ -509,7 +517,7 @@ static void await_writer(const char *name)
 		usleep(1000);
 }
 
-/* Two captures at a time: neither in one process nor into one file. */
+/* Two captures at a time are refused, both in one process and into one file. */
 static void test_busy(void **state)
 {
 	const char *name = tmpdir_file("busy.pcapng");

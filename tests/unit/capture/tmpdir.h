@@ -3,11 +3,11 @@
 #ifndef UROCE_TESTS_UNIT_TMPDIR_H
 #define UROCE_TESTS_UNIT_TMPDIR_H
 
-/* Group fixtures of cmocka: 0, or why the group cannot run. */
+/* Group fixtures of cmocka: return 0, or another value if the group cannot run. */
 int tmpdir_create(void **state);
 int tmpdir_remove(void **state);
 
-/* The path of a file in it, until the next call. */
+/* Returns the path of a file in the directory, valid until the next call. */
 const char *tmpdir_file(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Records of the capture for packets that the link accepts, and for those that it does not.  The
- * link is three functions here.
+ * Records of the capture for packets that the link accepts, and for those that it does not.  Three
+ * functions of the test replace the link.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static const struct pcapng_file *stop_capture(void)
 	return pcapng_read(name);
 }
 
-/* A burst of packets of one kind, to a link that answers with result. */
+/* Sends a burst of packets of one kind over a link that returns result. */
 static void send_burst(enum capture_tx_kind kind, int result)
 {
 	static uint8_t bytes[RUN * BYTES];
@@ -83,7 +83,7 @@ static void send_burst(enum capture_tx_kind kind, int result)
 	assert_int_equal(peer.calls, calls + 1);
 }
 
-/* A packet that a full link did not accept will be sent again, and is in the file then, once. */
+/* A packet that a full link does not accept is sent again later, and is in the file once. */
 static void test_full_link(void **state)
 {
 	const struct pcapng_file *file;
@@ -118,7 +118,7 @@ static void test_full_link_once(void **state)
 	}
 }
 
-/* Another error of the kernel's loses the packets, from whatever sender. */
+/* After any other error of the kernel packets are lost, even those of a kind that is retried. */
 static void test_refused(void **state)
 {
 	const struct pcapng_file *file;
@@ -131,7 +131,7 @@ static void test_refused(void **state)
 	assert_non_null(strstr(file->packet[0].comment, "not sent: Operation not permitted"));
 }
 
-/* Without a capture nothing is looked at but the link. */
+/* Without a capture packets are only passed to the link. */
 static void test_off(void **state)
 {
 	(void)state;

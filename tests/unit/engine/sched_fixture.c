@@ -44,7 +44,7 @@ static const struct eng_ops ops = {
 	.event = ignore_event,
 };
 
-/* ---- what happens to a queue pair ---- */
+/* ---- packets, posts and bursts ---- */
 
 static void receive(struct wire_packet packet)
 {
@@ -153,7 +153,10 @@ void sched_expect_nothing(enum eng_tx reason)
 	assert_int_equal(eng_transmit(sched_fixture.qp, &burst, &sched_hint), reason);
 }
 
-/* In RTS, known to a peer that reports no credits, with an application that polls. */
+/*
+ * Opens a queue pair in RTS that reports no credits, with an application that polls.  Unless it is
+ * an XRC target, it has received an ACK, without credits, and the application has posted.
+ */
 static void open_qp(enum eng_qp_type type, uint32_t mtu)
 {
 	struct eng_qp *qp;
@@ -177,11 +180,11 @@ static void open_qp(enum eng_qp_type type, uint32_t mtu)
 	sched_their_psn = 0;
 	if (type != ENG_XRC_RECV) {
 		sched_acknowledge_all_but(0);
-		/* The application posts: it may answer what comes. */
+		/* The application has posted, so it may reply to messages. */
 		eng_sq_kick(qp, &sched_hint);
 		qp->tx_sched.gathered = 0;
 	}
-	/* Packets of the connection's start are not examined. */
+	/* Tests do not examine the packets of the connection's start. */
 	while (eng_resp_pending(qp) != ENG_RESP_NONE)
 		sched_leave(BURST_PACKETS);
 	sched_hint.now += 1000000;

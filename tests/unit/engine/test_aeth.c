@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The code tables against a second derivation: formulas and the table of rule C4. */
+/* The code tables, compared with a second derivation: formulas and the table of rule C4. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,9 @@ static void test_rnr_timer(void **state)
 	(void)state;
 	/* rule S10 test */
 	for (unsigned int code = 0; code < 32; code++) {
-		/* The same series in units of 10 us, but that code 0 is the one behind code 31. */
+		/*
+		 * The same series in units of 10 us, except that code 0 continues it after code 31.
+		 */
 		assert_int_equal(printed[code], series(code ? code : 32));
 		assert_true(rnr_timer_ns((uint8_t)code) == UINT64_C(10000) * printed[code]);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * End-to-end credits against the same in numbers that do not wrap: SSN, MSN and LSN as 64-bit
- * counts from the beginning, and the peer's receive queue as two more.
+ * End-to-end credits, compared with a model whose numbers do not wrap: SSN, MSN and LSN as 64-bit
+ * counts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,15 +24,18 @@ enum {
 
 /* ---- the requester's side ---- */
 
-/* A send queue as a person would keep its books. */
+/* A send queue, and the model of it. */
 struct books {
 	struct engine_fixture fixture;
 	uint64_t posted, begun, msn, lsn; /* numbers of requests, from the start of the QP */
-	/* By number: does it need no receive? */
+	/* By request number: true if the request needs no receive. */
 	bool uncredited[STEPS + 1];
 };
 
-/* Numbers of the specification start anywhere: so that all of a test lies around the wrap. */
+/*
+ * Sequence numbers may start anywhere; here they start at first, so that a test lies around the
+ * wrap.
+ */
 static struct books *open_books(uint32_t first)
 {
 	struct books *books = calloc(1, sizeof(*books));
@@ -72,7 +75,7 @@ static void post(struct books *books, uint64_t first)
 	assert_int_equal(wqe->ssn, books->posted & PSN_MASK);
 }
 
-/* The requester begins the next request, limited or not, as it may with one at a time. */
+/* The requester begins the next request, even a limited one, as it may do with one at a time. */
 static void begin(struct books *books, uint64_t first)
 {
 	struct eng_qp *qp = books->fixture.qp;
@@ -85,7 +88,7 @@ static void begin(struct books *books, uint64_t first)
 		uint64_t number = books->begun + 1;
 		bool uncredited = books->uncredited[number - first];
 
-		/* rule C13 test: limited is what needs a receive that has not been promised. */
+		/* rule C13 test: a request is limited if it needs a receive and is beyond LSN. */
 		assert_int_equal(credit_limited(qp, wqe), !uncredited && number > books->lsn);
 		/* rule C12 test, rule C14 test */
 		books->lsn += uncredited;
@@ -97,12 +100,12 @@ static void begin(struct books *books, uint64_t first)
 	qp->req.next_wqe = qp->req.begun;
 }
 
-/* An ACK that counts requests up to number, with so many receives free. */
+/* Receives an ACK whose MSN is number, with this credit code. */
 static void hear(struct books *books, uint64_t first, uint64_t number, uint8_t code)
 {
 	uint64_t lsn = number + credit_decode(code);
 
-	/* Each request begun that the peer has not counted, and that needs none, is one more. */
+	/* LSN moves one further for each request begun beyond the MSN that needs no receive. */
 	for (uint64_t i = number + 1; i <= books->begun; i++)
 		lsn += books->uncredited[i - first];
 	if (lsn > books->lsn)
@@ -111,7 +114,7 @@ static void hear(struct books *books, uint64_t first, uint64_t number, uint8_t c
 	assert_int_equal(books->fixture.qp->req.credit.lsn, books->lsn & PSN_MASK);
 }
 
-/* An ACK from before everything that is still in the queue. */
+/* An old ACK, sent before all requests that are still in the queue, changes nothing. */
 static void hear_of_the_past(struct books *books)
 {
 	uint64_t number = books->msn - 200 - rand_below(NUMBERS / 4);
@@ -120,7 +123,7 @@ static void hear_of_the_past(struct books *books)
 	assert_int_equal(books->fixture.qp->req.credit.lsn, books->lsn & PSN_MASK);
 }
 
-/* The peer has completed some more; what is complete leaves the queue. */
+/* The peer completes some more requests, and completed requests are removed from the queue. */
 static void complete_some(struct books *books)
 {
 	struct eng_qp *qp = books->fixture.qp;
@@ -165,7 +168,7 @@ static void test_lsn_is_what_counting_gives(void **state)
 	}
 }
 
-/* rule C12 test, rule U3 test: with nothing outstanding, every MSN there is against one LSN. */
+/* rule C12 test, rule U3 test: with nothing outstanding, every MSN with each of four LSNs. */
 static void test_every_msn(void **state)
 {
 	static const uint32_t limits[] = { 0, 1, NUMBERS / 2, NUMBERS - 1 };
@@ -175,7 +178,7 @@ static void test_every_msn(void **state)
 	engine_fixture_open(&fixture, ENG_RC, SLOTS, NULL, NULL);
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		for (int64_t msn = 0; msn < NUMBERS; msn++) {
-			/* 3 credits; around the circle the shorter way. */
+			/* With 3 credits; the shorter way around the circle counts. */
 			int64_t ahead = (msn + 3 - limits[i] + 2 * (int64_t)NUMBERS) % NUMBERS;
 			bool moves = ahead > 0 && ahead < NUMBERS / 2;
 			uint32_t right = moves ? (uint32_t)(msn + 3) & PSN_MASK : limits[i];
@@ -192,7 +195,7 @@ static void test_every_msn(void **state)
 	engine_fixture_close(&fixture);
 }
 
-/* The event that the peer does not report credits is raised. */
+/* Ignores the event that the peer does not report credits. */
 static void ignore_event(void *owner, enum eng_event event)
 {
 	(void)owner;
@@ -223,7 +226,7 @@ static void test_no_limit(void **state)
 
 /* ---- the responder's side ---- */
 
-/* A responder whose free running counts begin at first. */
+/* Opens a responder whose free-running counters begin at first. */
 static void open_responder(struct engine_fixture *fixture, uint32_t slots, uint32_t first)
 {
 	engine_fixture_open(fixture, ENG_RC, slots, NULL, NULL);
@@ -242,7 +245,9 @@ static void take_one(struct engine_fixture *fixture)
 	fixture->qp->resp.wqes_done++;
 }
 
-/* rule C4 test, rule C5 test: the count is that of free receives, and never more than there are. */
+/*
+ * rule C4 test, rule C5 test: the reported credits are the free receives, rounded down to a code.
+ */
 static void test_never_more_than_there_are(void **state)
 {
 	struct engine_fixture fixture;
@@ -263,9 +268,9 @@ static void test_never_more_than_there_are(void **state)
 }
 
 /*
- * rule C10 test, rule U2 test: a sender without credits gets an update with the first receive; a
- * burst of n costs about one ACK for each doubling; when no update is pending it knows of half of
- * them.
+ * rule C10 test, rule U2 test: a sender without credits gets an update with the first receive
+ * posted; a burst of n receives costs about one ACK for each doubling; when no update is pending,
+ * the sender knows of at least half of the receives.
  */
 static void test_a_burst_of_receives(void **state)
 {
@@ -287,7 +292,9 @@ static void test_a_burst_of_receives(void **state)
 				acks++;
 				assert_false(credit_update_pending(fixture.qp));
 			}
-			/* It knows of half of what is there, or of a quarter of the queue. */
+			/*
+			 * The sender knows of half of the receives, or of a quarter of the queue.
+			 */
 			assert_true(2 * (fixture.qp->resp.credit_adv.promised - firsts[i]) >=
 					    posted ||
 				    fixture.qp->resp.credit_adv.promised - firsts[i] > 4096 / 4);
@@ -298,7 +305,8 @@ static void test_a_burst_of_receives(void **state)
 }
 
 /*
- * rule C10 test: a sender that uses one receive for each that is posted: no ACK for each of them.
+ * rule C10 test: if a receive is posted for each one that the sender uses, one ACK reports many of
+ * them.
  */
 static void test_receives_that_are_replaced(void **state)
 {
@@ -317,7 +325,10 @@ static void test_receives_that_are_replaced(void **state)
 			acks++;
 		}
 	}
-	/* One when the sender knows of a quarter of the queue, which gives the other three. */
+	/*
+	 * One ACK whenever the sender has credits for a quarter of the queue left; it grants the
+	 * other three quarters.
+	 */
 	assert_int_equal(acks, 4096 / 192);
 	engine_fixture_close(&fixture);
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The congestion window: its sums against a list of what has been sent, its moves at every PSN
- * there is.
- */
+/* The congestion window: its sums, compared with a model, and its changes at every PSN. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +42,8 @@ static uint64_t in_flight(void)
 }
 
 /*
- * Weights are payload and a fixed overhead for each packet; of a READ a quarter of that on a host.
+ * The weight of a message is its payload and a fixed overhead for each packet; that of a READ
+ * within a host is a quarter of it.
  */
 static void test_weights(void **state)
 {
@@ -85,8 +83,8 @@ static void test_weights(void **state)
 }
 
 /*
- * Sent, rolled back, lost, acknowledged in any order: the bytes in flight are those of a list, and
- * the in-flight budget has the same.
+ * Packets are sent, rolled back, lost and acknowledged in any order: the bytes in flight equal
+ * those of the model, and so do those of the in-flight budget.
  */
 static void test_sums(void **state)
 {
@@ -99,7 +97,7 @@ static void test_sums(void **state)
 		uint64_t cost = 1 + rand_below(2 * CHARGE);
 
 		switch (rand_below(8)) {
-		case 0: /* all of it will be sent again, though it may arrive yet */
+		case 0: /* all packets will be sent again, though they may still arrive */
 			ahead = flight;
 			flight = 0;
 			cwnd_reset_inflight(fixture.qp);
@@ -111,7 +109,7 @@ static void test_sums(void **state)
 			cwnd_rollback(fixture.qp, cost);
 			break;
 		case 2:
-		case 3: /* what is acknowledged may be what went before going back */
+		case 3: /* acknowledged packets may be those sent before going back */
 			if (cost > flight + ahead)
 				cost = flight + ahead;
 			flight -= cost < flight ? cost : flight;
@@ -126,7 +124,10 @@ static void test_sums(void **state)
 		assert_int_equal(share.under_way, flight);
 		assert_int_equal(cwnd_room(fixture.qp),
 				 flight < fixture.qp->req.cwnd ? fixture.qp->req.cwnd - flight : 0);
-		/* rule S3 test: an empty wire takes anything, else it has to fit. */
+		/*
+		 * rule S3 test: with nothing in flight any packet may be sent, otherwise it must
+		 * fit.
+		 */
 		assert_int_equal(cwnd_open(fixture.qp, cost),
 				 !flight || flight + cost <= fixture.qp->req.cwnd);
 		assert_int_equal(cwnd_closes(fixture.qp, cost),
@@ -134,7 +135,10 @@ static void test_sums(void **state)
 	}
 }
 
-/* A window of losses takes a quarter once, wherever PSNs stand; the next window another one. */
+/*
+ * All losses of one window together reduce it by a quarter, at every PSN; losses of the next window
+ * reduce it again.
+ */
 static void test_one_reduction_for_each_window(void **state)
 {
 	struct requester *req = &fixture.qp->req;
@@ -155,7 +159,7 @@ static void test_one_reduction_for_each_window(void **state)
 		cwnd_progress(fixture.qp, CHARGE);
 		cwnd_loss(fixture.qp);
 		right = req->cwnd == full - full / 4;
-		/* All that had been sent by then is acknowledged. */
+		/* All packets sent by then are acknowledged. */
 		req->unacked_psn = req->end_psn;
 		cwnd_progress(fixture.qp, CHARGE);
 		right &= req->cwnd > full - full / 4;
@@ -167,7 +171,10 @@ static void test_one_reduction_for_each_window(void **state)
 	}
 }
 
-/* Losses without end leave two packets; a window acknowledged brings four, up to the limit. */
+/*
+ * Repeated losses reduce the window to two packets; each acknowledged window adds four, up to the
+ * limit.
+ */
 static void test_bounds_and_growth(void **state)
 {
 	struct requester *req = &fixture.qp->req;
@@ -219,8 +226,8 @@ static void test_an_ack_is_due(void **state)
 }
 
 /*
- * Two queue pairs: the full share stops one that waits for an ACK, never one that has nothing in
- * flight.
+ * Two queue pairs: a full in-flight budget stops one that waits for an ACK; it stops one with
+ * nothing in flight only while share.queued is set.
  */
 static void test_share(void **state)
 {
@@ -228,13 +235,16 @@ static void test_share(void **state)
 
 	(void)state;
 	engine_fixture_open(&other, ENG_RC, SLOTS, NULL, &share);
-	fixture.qp->req.next_psn = 1; /* packet 0 is in flight, and asked */
+	fixture.qp->req.next_psn = 1; /* packet 0 is in flight, with AckReq */
 	assert_false(budget_is_contended(fixture.qp));
 	cwnd_sent(other.qp, 100 * CHARGE);
 	budget_publish(other.qp);
 	assert_true(budget_is_contended(fixture.qp));
 	assert_false(budget_is_contended(other.qp));
-	/* Nothing in flight: open, unless the owner's queue will bring it back. */
+	/*
+	 * Nothing in flight: open, unless the owner of the budget calls the queue pair again
+	 * (queued).
+	 */
 	assert_true(budget_is_open(fixture.qp));
 	share.queued = true;
 	assert_false(budget_is_open(fixture.qp));

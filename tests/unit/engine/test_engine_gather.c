@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which posts leave at once and which are gathered, and what ends a batch of them.  What the
- * comments of tx_sched.h and tx_sched.c promise stands here as tables of situations, at the
- * boundaries of the numbers that they name; the situations are made by posts, bursts and packets,
- * as in production.
+ * Which posts are sent at once and which are batched, and what ends a batch.  The tables of
+ * situations check the statements of the comments in tx_sched.h and tx_sched.c, at the boundaries
+ * of the numbers given there; the situations are made by posts, bursts and packets, as in
+ * production.
  */
 #include "sched_fixture.h"
 
-/* ---- which posts are gathered ---- */
+/* ---- which posts are batched ---- */
 
 enum flying { NONE, FEW, MANY, FLYING };
 
 /* Possible state when a request is posted. */
 struct situation {
-	enum flying flying; /* packets under way: none, 16, or 17 */
+	enum flying flying; /* packets in flight: none, 16, or 17 */
 	bool stream;	    /* earlier posts came in bursts */
 	bool polled;
-	bool heard;  /* a packet has come since the last burst left */
-	bool asked;  /* one of the packets under way has AckReq */
-	bool passed; /* a round has passed since then */
+	bool heard;  /* a packet has been received since the last burst */
+	bool asked;  /* one of the packets in flight has AckReq */
+	bool passed; /* a progress cycle has passed since the last burst */
 };
 
-/* For each of them: yes, no, or no matter. */
+/* Required value of a field of struct situation; ANY: it does not matter. */
 enum { NO, YES, ANY };
 
 static const struct sentence {
@@ -55,8 +55,8 @@ static bool matches(const struct sentence *sentence, const struct situation *sit
 }
 
 /*
- * Posts that left in one burst are a stream for the bursts behind them, the older the less: a
- * quarter of them counts after two more bursts.
+ * Posts sent in one burst make later posts a stream as well, but each further burst halves their
+ * number: a quarter of it counts after two more bursts.
  */
 static void make(const struct situation *situation)
 {
@@ -85,7 +85,9 @@ static void make(const struct situation *situation)
 	sched_hint.round += situation->passed;
 }
 
-/* Every situation has an answer, and all sentences about it agree. */
+/*
+ * Every situation matches at least one of the sentences, and all that match agree with the result.
+ */
 static void test_which_posts_are_gathered(void **state)
 {
 	enum { COUNT = sizeof(sentences) / sizeof(sentences[0]) };
@@ -133,7 +135,10 @@ static unsigned int posts_until_one_leaves(uint32_t bytes)
 	return posts;
 }
 
-/* As many posts as fill a burst of the size that was sent last, or few in shared memory. */
+/*
+ * A batch ends after as many posts as fill a burst of packets of the size sent last, or after few
+ * posts in shared memory.
+ */
 static void test_number_ends_batch(void **state)
 {
 	static const struct {
@@ -157,7 +162,7 @@ static void test_number_ends_batch(void **state)
 				  rows[i].shared_memory ? ENG_PATH_LOSSLESS : ENG_PATH_USUAL);
 		sched_stream_of(rows[i].bytes);
 		assert_int_equal(posts_until_one_leaves(rows[i].bytes), rows[i].posts);
-		/* Till they leave, each further one is a reason to send. */
+		/* Until the batch is sent, each further post is a reason to send it. */
 		assert_int_equal(sched_post(rows[i].bytes), ENG_TX_BURST);
 		if (rows[i].bytes > 8)
 			continue;
@@ -170,25 +175,27 @@ static void test_number_ends_batch(void **state)
 	sched_stream_of(8);
 	sched_stream_of(1024);
 	assert_int_equal(posts_until_one_leaves(8), BURST_BYTES / 1056);
-	/* Before anything has left: about as many as are packets of the largest size. */
+	/*
+	 * Before the first burst: about as many posts as a burst has packets of the largest size.
+	 */
 	sched_start_again(ENG_RC, 4096);
 	sched_fixture.qp->tx_sched.gathered_before = STREAM + 1;
 	assert_int_equal(posts_until_one_leaves(8), STREAM);
 }
 
-/* The first post of a batch that makes a completion ends it, if more than 16 packets wait. */
+/* The first signaled post of a batch ends it, if more than 16 packets are unsent. */
 static void test_first_signal_ends_batch(void **state)
 {
 	static const struct {
 		bool signal_all;
-		int before;  /* posts of one packet that make no completion */
-		int between; /* ... and behind the first that does */
+		int before;  /* posts of one packet without ENG_SIGNALED */
+		int between; /* such posts after the first with it */
 		enum eng_tx first, second;
 	} rows[] = {
 		{ false, 15, 40, ENG_TX_BATCH, ENG_TX_BATCH },
 		{ false, 16, 40, ENG_TX_BURST, ENG_TX_BATCH },
 		{ false, 0, 40, ENG_TX_BATCH, ENG_TX_BATCH },
-		/* All of them do, and the very first has nothing before it. */
+		/* All posts are signaled, and the very first has none before it. */
 		{ true, 0, 40, ENG_TX_BATCH, ENG_TX_BATCH },
 	};
 
@@ -216,7 +223,7 @@ static void test_first_signal_ends_batch(void **state)
 	}
 }
 
-/* The round that brings an ACK sends all that has been gathered, in one burst. */
+/* The progress cycle that receives an ACK sends the whole batch, in one burst. */
 static void test_round_sends_all_that_was_gathered(void **state)
 {
 	struct eng_burst burst;
@@ -232,7 +239,10 @@ static void test_round_sends_all_that_was_gathered(void **state)
 	assert_true(burst.last);
 }
 
-/* Posts behind a burst count for the next ones, half of them for each burst that has left since. */
+/*
+ * The number of posts in a burst decides whether later posts are a stream; each burst sent since
+ * then halves the number.
+ */
 static void test_stream_is_forgotten_slowly(void **state)
 {
 	(void)state;
@@ -240,7 +250,7 @@ static void test_stream_is_forgotten_slowly(void **state)
 		for (uint32_t more = 0; more < 2; more++) {
 			uint32_t posts = (uint32_t)(STREAM + more) << bursts;
 
-			/* 128 posts at most leave in one burst. */
+			/* At most 128 posts are sent in one burst. */
 			if (posts > BURST_PACKETS)
 				continue;
 			sched_start_again(ENG_RC, MTU);

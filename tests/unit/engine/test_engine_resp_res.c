@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Responder resources against a list that drops its first entry when it is full, and is searched
- * from end to end.
+ * Responder resources, compared with a list that drops its first entry when it is full, and is
+ * searched linearly.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,15 +18,15 @@ enum {
 	NUMBERS = 1 << 24,
 	MOST = ENG_MAX_RD_ATOMIC,
 	STEPS = 20000,
-	/* No more than eight parts of an answer can be wanted then. */
+	/* With this limit no more than eight parts of a response can be pending. */
 	MOST_PACKETS = 2 * (RESP_RES_HOLES + 1),
 };
 
 struct item {
 	uint32_t psn, packets;
-	uint32_t wanted; /* a bit for each packet of the answer */
-	bool again;	 /* wanted once more, after it was given */
-	uint32_t before; /* what was wanted before the burst, when it is in it */
+	uint32_t wanted; /* pending packets of the response, one bit each */
+	bool again;	 /* pending once more, after it was sent */
+	uint32_t before; /* value of wanted before the burst, if in_burst */
 	bool in_burst;
 };
 
@@ -44,7 +44,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Free running indexes start at first. */
+/* Opens responder resources whose free-running indexes start at first. */
 static void open_box(uint32_t depth, uint32_t first)
 {
 	memset(&list, 0, sizeof(list));
@@ -75,7 +75,10 @@ static uint32_t bits(uint32_t from, uint32_t end)
 	return (1u << end) - (1u << from);
 }
 
-/* rule S12 test: one more than was agreed, while the oldest has not been answered even once. */
+/*
+ * rule S12 test: there is no room for one more than agreed while the oldest has not been answered
+ * even once.
+ */
 static bool has_room(void)
 {
 	return list.count < list.depth || !is_wanted(&list.item[0]) || list.item[0].again;
@@ -89,7 +92,7 @@ static struct item *oldest_wanted(void)
 	return NULL;
 }
 
-/* rule S4 test: all that is known, and nothing else, is found by any of its PSNs. */
+/* rule S4 test: every known request is found by any of its PSNs, and no other PSN is found. */
 static void check(void)
 {
 	struct item *oldest = oldest_wanted();
@@ -152,7 +155,9 @@ static void repeat(void)
 	end = from + 1 + rand_below(item->packets - from);
 	/* A later part is added to a part being repeated; otherwise it replaces it. */
 	added = is_wanted(item) && item->again && from >= end_of(item->wanted);
-	/* One whose first answer is under way is answered for the first time all the same. */
+	/*
+	 * If its first response is still pending, the request is still answered for the first time.
+	 */
 	item->again |= !is_wanted(item);
 	item->wanted = bits(from, end) | (added ? item->wanted : 0);
 	resp_res_replay(fixture.qp, entry, from, end);
@@ -161,7 +166,7 @@ static void repeat(void)
 	assert_int_equal(entry->end, end_of(item->wanted));
 }
 
-/* A burst of so many answers. */
+/* Sends a burst of at most this number of response packets. */
 static void hand_out(unsigned int packets)
 {
 	struct item *item;
@@ -188,7 +193,7 @@ static void take_back(void)
 	resp_res_rollback(fixture.qp);
 }
 
-/* A burst of which the transport takes all or nothing. */
+/* Sends a burst, which the transport accepts as a whole or not at all. */
 static void answer(bool taken)
 {
 	hand_out(1 + rand_below(12));
@@ -235,7 +240,7 @@ static void test_against_the_list(void **state)
 	}
 }
 
-/* More memory for a queue pair in use: what is known, and what is owed, stays as it is. */
+/* More memory for a queue pair in use: known requests and pending responses are kept. */
 static void test_memory_grows(void **state)
 {
 	uint32_t psn = NUMBERS - 10;
@@ -277,7 +282,7 @@ static void test_every_psn(void **state)
 	}
 }
 
-/* max_dest_rd_atomic 0: there is no room for any. */
+/* With max_dest_rd_atomic 0 there is no room for any request. */
 static void test_no_depth(void **state)
 {
 	(void)state;

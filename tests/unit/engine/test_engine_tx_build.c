@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Bursts against packets that are put together one by one, each in a buffer of its own: headers,
- * payload byte by byte, pad, ICRC in one go.
+ * Bursts, compared with packets that are built individually: headers, payload byte by byte, pad,
+ * and the ICRC of the whole packet.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static struct eng_piece pieces[MAX_PIECES];
 static struct engine_fixture fixture;
 static struct eng_path path;
 
-/* Memory ends where the region does, and only its key opens it. */
+/* Only memory within the region can be used, and only with its key. */
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	(void)owner;
@@ -96,7 +96,10 @@ static struct wire_packet packet_of(uint32_t payload_length)
 	};
 }
 
-/* A list of up to four stretches that hold bytes in all, offset bytes into it. */
+/*
+ * Makes a list of up to four segments with offset + bytes bytes, and a payload that starts at
+ * offset.
+ */
 static struct payload payload_of(struct eng_sge list[4], uint32_t offset, uint32_t bytes)
 {
 	uint32_t count = 1 + rand_below(4), left = offset + bytes;
@@ -126,7 +129,7 @@ static uint8_t payload_byte(const struct payload *payload, uint32_t position)
 	return 0;
 }
 
-/* The same packet by itself, as number n of its burst; its length. */
+/* Builds the same packet individually, as number n of its burst.  Returns its length. */
 static uint32_t build_alone(uint8_t *to, const struct eng_burst *burst, uint32_t n,
 			    const struct wire_packet *packet, const struct payload *payload)
 {
@@ -141,7 +144,7 @@ static uint32_t build_alone(uint8_t *to, const struct eng_burst *burst, uint32_t
 	return length;
 }
 
-/* The packet, with the payload's length set to the packet's. */
+/* Adds the packet to the burst, with the payload length of the packet. */
 static enum tx_build_result add(struct eng_burst *burst, const struct wire_packet *packet,
 				const struct payload *payload)
 {
@@ -153,7 +156,7 @@ static enum tx_build_result add(struct eng_burst *burst, const struct wire_packe
 		  : TX_BUILD_NO_ROOM;
 }
 
-/* The sent bytes are those of the pieces, in order. */
+/* Expects that the pieces, in order, have the expected bytes. */
 static void expect_bytes(const struct eng_burst *burst, uint32_t length)
 {
 	uint32_t at = 0;
@@ -169,7 +172,7 @@ static void expect_bytes(const struct eng_burst *burst, uint32_t length)
 	assert_int_equal(at, length);
 }
 
-/* A refused packet has left nothing behind: not in the counts, and not in the pieces. */
+/* Expects that a refused packet has changed neither the counts nor the pieces. */
 static void expect_unchanged(const struct eng_burst *burst, const struct eng_burst *before,
 			     const struct eng_piece *pieces_before)
 {
@@ -178,7 +181,7 @@ static void expect_unchanged(const struct eng_burst *burst, const struct eng_bur
 			    before->piece_count * sizeof(*pieces_before));
 }
 
-/* The next packet: one of the burst's size, or shorter, or longer, now and then. */
+/* Returns the payload length of the next packet: mostly mtu, sometimes less or more. */
 static uint32_t next_length(uint32_t mtu)
 {
 	switch (rand_below(12)) {
@@ -191,7 +194,7 @@ static uint32_t next_length(uint32_t mtu)
 	}
 }
 
-/* Returns true if it may be added, by the rule of UDP_SEGMENT and the limits of a burst. */
+/* Returns true if the packet may be added, by the rule of UDP_SEGMENT and the limits of a burst. */
 static bool may_join(const struct eng_burst *burst, uint32_t segment, bool closed, uint32_t bytes,
 		     uint32_t length)
 {
@@ -238,7 +241,7 @@ static void fill_burst(struct eng_burst *burst, uint32_t mtu)
 	}
 }
 
-/* rule S1 test: any packets, copied or gathered, with little room or much. */
+/* rule S1 test: random packets, copied or by reference, with little room or much. */
 static void test_bursts(void **state)
 {
 	static const uint32_t mtus[] = { 8, 256, 1024, 4096 };
@@ -260,7 +263,7 @@ static void test_bursts(void **state)
 	}
 }
 
-/* The exact ends of a burst: one packet more, one byte more. */
+/* The limits of a burst are exact: one packet more, or one byte more, is refused. */
 static void test_the_limits_are_exact(void **state)
 {
 	static const struct payload none = { .kind = PAYLOAD_NONE };
@@ -287,7 +290,7 @@ static void test_the_limits_are_exact(void **state)
 	assert_int_equal(add(&burst, &packet, &none), TX_BUILD_NO_ROOM);
 }
 
-/* Room for one packet in staging buffer and pieces: not a byte and not a piece less will do. */
+/* Room for one packet in staging buffer and pieces: with a byte or a piece less it is refused. */
 static void test_room_is_exact(void **state)
 {
 	struct eng_sge list[4] = { { .lkey = LKEY, .addr = VA, .length = 100 } };
@@ -306,7 +309,7 @@ static void test_room_is_exact(void **state)
 			assert_true(bytes < WIRE_BTH_BYTES + 100 + WIRE_ICRC_BYTES + 100);
 		assert_true(burst.staged <= bytes);
 	}
-	/* Headers, payload, and the end. */
+	/* Three pieces: headers, payload, and pad with ICRC. */
 	for (uint32_t most = 0; most < 6; most++) {
 		struct eng_burst burst = new_burst();
 
@@ -317,7 +320,7 @@ static void test_room_is_exact(void **state)
 	}
 }
 
-/* Memory that cannot be used is a fault, wherever in the list, and the burst is as it was. */
+/* Memory that cannot be used, anywhere in the list, is an error, and the burst is unchanged. */
 static void test_faults(void **state)
 {
 	(void)state;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * How long ACKs wait, and which side sends first, at the boundaries of the numbers that the
- * comments of tx_sched.c name.  Which posts are gathered: test_engine_gather.c.
+ * How long ACKs are delayed, and which side sends first, at the boundaries of the numbers given in
+ * the comments of tx_sched.c.  Batching of posts: test_engine_gather.c.
  */
 #include "sched_fixture.h"
 
 #include "engine/cc/cwnd.h"
 
-/* ---- ACKs that wait ---- */
+/* ---- delayed ACKs ---- */
 
-/* rule S7 test: so many messages of one round are no stream yet. */
+/* rule S7 test: the ACK is delayed unless more than two messages arrive in one progress cycle. */
 static void test_ack_of_few_messages_waits(void **state)
 {
 	static const struct {
@@ -37,7 +37,10 @@ static void test_ack_of_few_messages_waits(void **state)
 	}
 }
 
-/* rule S7 test: of a long message 16 packets may be unanswered. */
+/*
+ * rule S7 test: within a long message the ACK is delayed until more than 16 packets are
+ * unacknowledged.
+ */
 static void test_ack_amid_long_message(void **state)
 {
 	(void)state;
@@ -51,13 +54,15 @@ static void test_ack_amid_long_message(void **state)
 		else
 			sched_expect_kind(ENG_BURST_ACK);
 	}
-	/* They are counted from the ACK on that has left. */
+	/* The packets are counted from the last ACK on. */
 	for (int i = 0; i < 16; i++)
 		sched_receive_packet(WIRE_WRITE_MIDDLE, LONG);
 	sched_expect_nothing(ENG_TX_ACK_DELAY);
 }
 
-/* rule S7 test: what waited for the rest of a message may wait for the answer when that has come.
+/*
+ * rule S7 test: an ACK that was delayed for the rest of a message may be delayed for a reply once
+ * the rest has arrived.
  */
 static void test_ack_waits_for_rest_then_for_answer(void **state)
 {
@@ -67,7 +72,7 @@ static void test_ack_waits_for_rest_then_for_answer(void **state)
 	sched_receive_packet(WIRE_WRITE_FIRST, 3);
 	sched_expect_nothing(ENG_TX_ACK_DELAY);
 	assert_int_equal(eng_deadline(sched_fixture.qp), began + REST_WAIT_NS);
-	/* More of it does not make the wait longer. */
+	/* Another packet of the message does not prolong the delay. */
 	sched_hint.now = began + REST_WAIT_NS / 2;
 	sched_receive_packet(WIRE_WRITE_MIDDLE, 3);
 	sched_expect_nothing(ENG_TX_ACK_DELAY);
@@ -81,7 +86,10 @@ static void test_ack_waits_for_rest_then_for_answer(void **state)
 	assert_true(eng_deadline(sched_fixture.qp) == ENG_NEVER);
 }
 
-/* rule S7 test: behind nine messages without a post the application is not about to answer. */
+/*
+ * rule S7 test: after nine messages without a post no reply is expected, and the ACK is not
+ * delayed.
+ */
 static void test_ack_behind_messages_without_post(void **state)
 {
 	(void)state;
@@ -103,8 +111,8 @@ static void test_ack_behind_messages_without_post(void **state)
 }
 
 /*
- * rule S7 test: where SENDs are answered and WRITEs are not, the ACK of a WRITE leaves at once.
- * With UCX each exchange of SENDs ends with a WRITE of no bytes.
+ * rule S7 test: if the application replies to SENDs but not to WRITEs, the ACK of a WRITE is sent
+ * at once.  With UCX each exchange of SENDs ends with a WRITE of no bytes.
  */
 static void test_ack_of_write_that_is_never_answered(void **state)
 {
@@ -124,7 +132,7 @@ static void test_ack_of_write_that_is_never_answered(void **state)
 		sched_expect_kind(ENG_BURST_ACK);
 		sched_hint.now += 1000000;
 	}
-	/* Once a post has followed a WRITE, the next ACK of one waits again. */
+	/* Once a post has followed a WRITE, the ACK of the next WRITE is delayed again. */
 	sched_post(8);
 	sched_leave_all();
 	sched_acknowledge_all_but(0);
@@ -133,7 +141,7 @@ static void test_ack_of_write_that_is_never_answered(void **state)
 	sched_expect_nothing(ENG_TX_ACK_DELAY);
 }
 
-/* rule S7 test: a queue pair that cannot post does not wait for a post. */
+/* rule S7 test: the ACK of a queue pair that cannot post is not delayed for a post. */
 static void test_ack_of_xrc_target_leaves(void **state)
 {
 	(void)state;
@@ -143,7 +151,7 @@ static void test_ack_of_xrc_target_leaves(void **state)
 	sched_expect_kind(ENG_BURST_ACK);
 }
 
-/* rule S7 test: responses are no messages, whatever comes of them the ACK waits as long. */
+/* rule S7 test: responses are not messages: however many arrive, the ACK is delayed as long. */
 static void test_responses_do_not_hurry_ack(void **state)
 {
 	uint64_t began;
@@ -164,7 +172,7 @@ static void test_responses_do_not_hurry_ack(void **state)
 	sched_expect_kind(ENG_BURST_ACK);
 }
 
-/* The deadline is the earliest of the ACK that waits and the timers of what is under way. */
+/* The deadline is the earlier one of the delayed ACK and the timer of the request in flight. */
 static void test_earliest_deadline(void **state)
 {
 	uint64_t timer;
@@ -177,7 +185,10 @@ static void test_earliest_deadline(void **state)
 	assert_true(timer > sched_hint.now && timer < ENG_NEVER);
 	assert_int_equal(eng_deadline(sched_fixture.qp), timer);
 	for (int later = 0; later < 2; later++) {
-		/* An ACK that waits from then on is due just before, or behind the timer. */
+		/*
+		 * An ACK that is delayed from this time on is due just before the timer, or with
+		 * it.
+		 */
 		sched_hint.now = timer - REPLY_WAIT_NS - (later ? 0 : 1);
 		sched_receive_message();
 		sched_expect_nothing(ENG_TX_ACK_DELAY);
@@ -194,7 +205,7 @@ static void test_earliest_deadline(void **state)
 	}
 }
 
-/* rule S7 test: an ACK rides behind the last burst of an answer, and behind none before. */
+/* rule S7 test: a delayed ACK is added to the last burst of a reply, and not to an earlier one. */
 static void test_ack_rides_behind_whole_answer(void **state)
 {
 	(void)state;
@@ -236,7 +247,7 @@ static void owe(enum owed owed)
 	case OWED_READ:
 		sched_receive_read();
 		break;
-	case OWED_READ_BEHIND: /* an ACK that waits for an answer */
+	case OWED_READ_BEHIND: /* after an ACK that is delayed for a reply */
 		owe(OWED_FOR_ANSWER);
 		sched_receive_read();
 		break;
@@ -257,8 +268,7 @@ static void owe(enum owed owed)
 	}
 }
 
-/* Requests have had their turn, and there are more of them: what is owed goes before them, or not.
- */
+/* Requests were sent last, and more are posted: the pending response goes before or after them. */
 static void test_what_goes_first(void **state)
 {
 	static const struct {
@@ -281,11 +291,13 @@ static void test_what_goes_first(void **state)
 		 */
 		{ OWED_FOR_REST, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, true },
 		{ OWED_FOR_REST, ENG_TX_TRIGGER_FINAL, ENG_BURST_ACK, false },
-		/* An ACK that is delayed for the reply stays after it. */
+		/* An ACK that is delayed for a reply is sent after the requests. */
 		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, true },
 		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_POST, ENG_BURST_REQUESTS, true },
 		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_FINAL, ENG_BURST_REQUESTS, true },
-		/* But not for longer than without one, unless the answer comes just then. */
+		/*
+		 * But when its delay is over it goes first, unless the reply is posted just then.
+		 */
 		{ OWED_OVERDUE, ENG_TX_TRIGGER_POLL, ENG_BURST_ACK, false },
 		{ OWED_OVERDUE, ENG_TX_TRIGGER_POST, ENG_BURST_REQUESTS, true },
 		{ OWED_OVERDUE, ENG_TX_TRIGGER_FINAL, ENG_BURST_ACK, false },
@@ -317,7 +329,9 @@ static void test_what_goes_first(void **state)
 	}
 }
 
-/* Requests go first where they have not had a turn, and the sides alternate while both have much.
+/*
+ * Requests go first if they were not sent last, and the sides alternate while both have much to
+ * send.
  */
 static void test_sides_alternate(void **state)
 {
@@ -334,7 +348,7 @@ static void test_sides_alternate(void **state)
 	assert_true(sched_leave(8).last);
 }
 
-/* The side that the caller does not name stays. */
+/* Only the sides that the caller names are sent. */
 static void test_sides_that_are_wanted(void **state)
 {
 	(void)state;
@@ -348,7 +362,7 @@ static void test_sides_that_are_wanted(void **state)
 	sched_expect_kind(ENG_BURST_REQUESTS);
 	sched_expect_nothing(ENG_TX_IDLE);
 	assert_int_equal(eng_resp_pending(sched_fixture.qp), ENG_RESP_IMMEDIATE);
-	/* Nor does an ACK ride behind requests where responses are not wanted. */
+	/* No ACK is added to requests if the caller does not name responses. */
 	sched_hint.sides = ENG_REQUESTS | ENG_RESPONSES;
 	sched_expect_kind(ENG_BURST_READ_ATOMIC_RESP);
 	sched_receive_message();
@@ -358,7 +372,10 @@ static void test_sides_that_are_wanted(void **state)
 	assert_int_equal(eng_resp_pending(sched_fixture.qp), ENG_RESP_DELAYABLE);
 }
 
-/* A window that was full opens by a part before more leaves, but not where no call may follow. */
+/*
+ * After the congestion window was full, requests wait until a part of it is free, except in a call
+ * after which no other may follow.
+ */
 static void test_window_is_not_waited_for_at_the_end(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * An RDMA WRITE as seen by an application that polls its memory: with the last byte all of it is
- * there, and what the application then writes stays.  Another process single-steps through the
- * copy, and this one reads the memory and writes to it in between.
+ * An RDMA WRITE as seen by an application that polls its memory: when the last byte is there all of
+ * it is, and bytes that the application then writes are not overwritten.  A child process executes
+ * the copy in single steps, and this process reads and writes the memory in between.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ enum {
 	NEXT = 0xaa,
 };
 
-static uint8_t *memory; /* of both */
+static uint8_t *memory; /* shared by both processes */
 static uint8_t bytes[BYTES_MAX];
 
 static pid_t start(uint32_t length)
@@ -61,7 +61,7 @@ static void step_through(uint32_t length)
 	int status;
 
 	assert_int_equal(waitpid(child, &status, 0), child);
-	/* Here no process may be traced. */
+	/* Tracing is not permitted here. */
 	if (WIFEXITED(status))
 		skip();
 	for (unsigned int steps = 0; !WIFEXITED(status) && steps < STEPS_MAX; steps++) {
@@ -79,7 +79,7 @@ static void step_through(uint32_t length)
 	assert_true(all_are(length, NEXT));
 }
 
-/* Where two of memcpy()'s stores meet, and around. */
+/* Lengths at which two stores of memcpy() meet, and lengths around them. */
 static void test_last_bytes_come_last_and_once(void **state)
 {
 	static const uint32_t lengths[] = { 1,	2,  3,	4,  5,	7,  8,	 9,   15,  16,	17,
@@ -96,7 +96,7 @@ static void test_last_bytes_come_last_and_once(void **state)
 	munmap(memory, BYTES_MAX);
 }
 
-/* Nothing beside the bytes is touched, wherever they lie. */
+/* Only the given bytes are written, at any alignment. */
 static void test_bytes(void **state)
 {
 	uint8_t from[80], to[96];

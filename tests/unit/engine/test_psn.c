@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Serial arithmetic, by a second derivation in plain 64-bit numbers. */
+/* 24-bit serial arithmetic, compared with a second derivation in plain 64-bit numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #define NEAR 300
 #define TRIPLES 2000000
 
-/* The distance that a person would count: around the circle the shorter way, backwards if equal. */
+/* The distance by counting: the shorter way around the circle, backwards if both are equal. */
 static int64_t counted_distance(uint32_t a, uint32_t b)
 {
 	int64_t forwards = ((int64_t)a - b + NUMBERS) % NUMBERS;
@@ -47,7 +47,7 @@ static void test_all_pairs_around_the_wrap(void **state)
 	}
 }
 
-/* Every one of the 2^24 distances comes out, from both sides of the wrap. */
+/* Every one of the 2^24 distances is right, from both sides of the wrap. */
 static void test_every_distance(void **state)
 {
 	static const uint32_t from[] = { 0, 1, HALF - 1, HALF, HALF + 1, PSN_MASK };
@@ -141,7 +141,7 @@ static void test_window_ends(void **state)
 	}
 }
 
-/* Through three rounds of all numbers an old one never lies ahead, and is left alone while near. */
+/* In three rounds of all numbers an old PSN never lies ahead, and it is unchanged while near. */
 static void test_old_numbers_follow(void **state)
 {
 	const uint32_t step = 977;

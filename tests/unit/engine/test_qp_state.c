@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The state table, against a second derivation: the table of ibv_modify_qp(3), typed from there
- * with the names of libibverbs, and the moves that the specification allows.
+ * The state table, compared with a second derivation: the table of ibv_modify_qp(3), typed from
+ * there with the names of libibverbs, and the transitions that the specification allows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static const struct service services[] = {
 		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
 		  IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT },
-	/* XRC as the kernel's table has it: each half only what it has a use for. */
+	/* XRC as in the kernel's table: each side requires only the attributes that it uses. */
 	{ ENG_XRC_SEND, "XRC_SEND",
 	  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
 	  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
@@ -51,7 +51,7 @@ static enum eng_modify check(const struct service *service, enum ibv_qp_state fr
 				(uint32_t)mask);
 }
 
-/* Exactly the required attributes are enough, and each single one is needed. */
+/* The required attributes alone are enough, and each single one is needed. */
 static void check_required(const struct service *service, enum ibv_qp_state from,
 			   enum ibv_qp_state to, int required)
 {
@@ -111,7 +111,7 @@ static void test_numbers_are_those_of_verbs(void **state)
 	assert_int_equal((int)ENG_ATTR_DEST_QPN, (int)IBV_QP_DEST_QPN);
 }
 
-/* r RESET, i INIT, R RTR, S RTS, d SQD, e SQE, E ERR: where a state leads to, per service. */
+/* States that each state may change to: r RESET, i INIT, R RTR, S RTS, d SQD, e SQE, E ERR. */
 static const char *const leads_to[7] = {
 	"riE", "riRE", "rSE", "rSdE", "rSdE", "rSE", "rE",
 };
@@ -130,7 +130,7 @@ static bool may_move(const struct service *service, enum ibv_qp_state from, enum
 	return false;
 }
 
-/* All 49 moves: those of the specification are legal, no other is. */
+/* All 49 transitions: those of the specification are legal, no other is. */
 static void test_legal_moves(void **state)
 {
 	(void)state;
@@ -151,7 +151,7 @@ static void test_legal_moves(void **state)
 	}
 }
 
-/* Moves without requirements need nothing but the state. */
+/* Transitions without required attributes need nothing but the state. */
 static void test_moves_without_requirements(void **state)
 {
 	static const int moves[][2] = {
@@ -226,11 +226,11 @@ static void test_optional_and_extra_attributes(void **state)
 	}
 }
 
-/* Resizing is never on offer, and no attribute is needed twice. */
+/* Resizing is always refused. */
 static void test_no_resizing(void **state)
 {
 	(void)state;
-	/* rule U1 test: what was granted at creation stays. */
+	/* rule U1 test: the capacities granted at creation stay. */
 	for (unsigned int i = 0; i < SERVICES; i++) {
 		assert_int_equal(check(&services[i], IBV_QPS_RESET, IBV_QPS_INIT,
 				       services[i].init | IBV_QP_CAP),

@@ -16,7 +16,7 @@ const char *stack_name(enum stack_kind kind)
 
 uint32_t stack_random(struct stack *stack, uint32_t bound)
 {
-	/* xorshift64*: the upper half is good enough to be cut down by a product. */
+	/* xorshift64*; the upper half of its output is scaled to the bound by a multiplication. */
 	stack->random ^= stack->random >> 12;
 	stack->random ^= stack->random << 25;
 	stack->random ^= stack->random >> 27;
@@ -51,8 +51,8 @@ static uint64_t jiffies_a_second(const struct stack *stack)
 }
 
 /*
- * One packet takes the next number; the first in a jiffy takes a random number of them more, below
- * the jiffies that have passed since the last one.
+ * Each packet gets the next number.  The first packet of a jiffy also skips a random amount of
+ * numbers, less than the number of jiffies since the last packet.
  */
 static uint16_t count_linux(struct stack *stack)
 {

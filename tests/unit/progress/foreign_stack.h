@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The IPv4 identifications that other hosts' stacks give their datagrams, in virtual time: each
- * kind that is known or allowed (RFC 6864 leaves them to the sender where DF is set).
+ * Simulates, in virtual time, the IPv4 identifications that the stacks of other hosts assign to
+ * their datagrams: each kind that is known or allowed (RFC 6864 leaves them to the sender if DF is
+ * set).
  */
 #ifndef UROCE_TESTS_FOREIGN_STACK_H
 #define UROCE_TESTS_FOREIGN_STACK_H
@@ -12,7 +13,7 @@
 
 enum {
 	STACK_FLOWS = 64,
-	STACK_BURST = 128, /* datagrams of one UDP_SEGMENT call, at most */
+	STACK_BURST = 128, /* maximum number of datagrams of one UDP_SEGMENT call */
 };
 
 /* X(identifier, "name") */
@@ -38,23 +39,26 @@ enum stack_kind {
 
 struct stack {
 	enum stack_kind kind;
-	uint64_t random;	    /* the state of the generator */
+	uint64_t random;	    /* state of the random number generator */
 	uint64_t now;		    /* nanoseconds */
-	uint64_t stamp;		    /* the jiffy of the counter's last use */
-	uint64_t others;	    /* packets a second to hosts that we do not see */
-	uint16_t counter;	    /* of the host, or what is constant */
-	uint16_t flow[STACK_FLOWS]; /* of a flow, or of the message or burst at hand */
+	uint64_t stamp;		    /* jiffy of the counter's last use */
+	uint64_t others;	    /* packets per second to other hosts */
+	uint16_t counter;	    /* counter of the host, or constant identification */
+	uint16_t flow[STACK_FLOWS]; /* per flow, or its current message or burst */
 };
 
 void stack_init(struct stack *stack, enum stack_kind kind, uint64_t seed);
 const char *stack_name(enum stack_kind kind);
-/* Below bound. */
+/* Returns a random number less than bound. */
 uint32_t stack_random(struct stack *stack, uint32_t bound);
-/* Time passes; packets to other hosts count as well, for stacks that count them. */
+/*
+ * Advances the time.  Packets to other hosts in this time advance the counter, if all traffic
+ * shares one.
+ */
 void stack_pause(struct stack *stack, uint64_t ns);
-/* The flow's next datagrams belong to a new message, and leave with a new call. */
+/* Begins a new message of the flow, whose datagrams are sent by a new call. */
 void stack_begin(struct stack *stack, unsigned int flow);
-/* The identification of the flow's next datagram. */
+/* Returns the identification of the flow's next datagram. */
 uint16_t stack_next(struct stack *stack, unsigned int flow);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The heap of deadlines against a list that is searched from end to end.
- */
+/* The heap of deadlines, compared with an array that is searched linearly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +50,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Whatever is queued, taken out and popped, the earliest is the model's, and all come out. */
+/*
+ * QPs are queued, removed and popped at random: the earliest deadline is always that of the model,
+ * and in the end all QPs are popped.
+ */
 static void test_against_list(void **state)
 {
 	struct deadline_heap *heap = *state;
@@ -101,7 +102,7 @@ static void test_against_list(void **state)
 	assert_int_equal(model_earliest(), ENG_NEVER);
 }
 
-/* A later deadline changes nothing; an earlier one moves the QP to the front. */
+/* A later deadline changes nothing; an earlier one moves the QP forward. */
 static void test_only_earlier_counts(void **state)
 {
 	struct deadline_heap *heap = *state;
@@ -117,7 +118,7 @@ static void test_only_earlier_counts(void **state)
 	assert_null(deadline_pop(heap, 1000));
 }
 
-/* Nothing comes before its time, and "never" does not queue. */
+/* No QP is popped before its deadline, and ENG_NEVER does not queue it. */
 static void test_not_before_time(void **state)
 {
 	struct deadline_heap *heap = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The rx demux (rule S14): packets made by hand come in by a plain UDP socket; each check drops and
- * counts what it is there for, and what passes all of them reaches the engine.
+ * The receive demultiplexer (rule S14): a plain UDP socket sends packets made by hand.  Each check
+ * drops and counts the packets that it is there for, and a packet that passes all of them reaches
+ * the engine.
  */
 #include "progress_end.h"
 
@@ -46,8 +47,9 @@ static int open_demux(void **state)
 }
 
 /*
- * The end's own ACKs (credits, rule C10) come back to this address: with a peer number of this
- * process's slot they are packets for an unknown QP, and with any other they would be forwarded.
+ * The end's own ACKs (credits, rule C10) return to this address: if the QP number of the peer
+ * belongs to this process's slot they are packets for an unknown QP; with any other number they
+ * would be forwarded.
  */
 static int open_demux_to_own_slot(void **state)
 {
@@ -64,8 +66,10 @@ static int close_demux(void **state)
 	return 0;
 }
 
-/* A SEND_ONLY for the QP with a right ICRC for the place-th segment of a call. */
-/* The queue pair itself is not touched: the helper thread may look at it at any time. */
+/*
+ * Makes a SEND_ONLY for the QP with the right ICRC of a call's segment with index place.  The queue
+ * pair itself is not accessed: the progress thread may use it at any time.
+ */
 static void make_packet_for(uint32_t qpn, uint8_t *bytes, uint32_t psn, uint16_t place)
 {
 	demux_peer_make(&fixture.peer, bytes, WIRE_RC, qpn, psn, place);
@@ -81,7 +85,7 @@ static void send_bytes(const uint8_t *bytes, size_t length, uint16_t segment)
 	demux_peer_send(&fixture.peer, bytes, length, segment);
 }
 
-/* The helper thread may have the batch: what it counts is seen a moment later. */
+/* Waits for the count: if the progress thread has received the batch, it counts a moment later. */
 static void assert_counted(enum progress_counter counter, uint64_t wanted)
 {
 	uint64_t until = progress_now() + UINT64_C(5000000000);
@@ -91,7 +95,7 @@ static void assert_counted(enum progress_counter counter, uint64_t wanted)
 	assert_int_equal(progress_count(fixture.progress, counter), wanted);
 }
 
-/* The counter goes up by one from before, and the engine gets nothing. */
+/* Expects that the counter is one more than before, and that the engine has received nothing. */
 static void assert_dropped(enum progress_counter counter, uint64_t before)
 {
 	assert_counted(counter, before + 1);
@@ -103,7 +107,7 @@ static uint64_t count_of(enum progress_counter counter)
 	return progress_count(fixture.progress, counter);
 }
 
-/* rule S14 test: what is right passes. */
+/* rule S14 test: a correct packet passes. */
 static void test_passes(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];
@@ -116,14 +120,14 @@ static void test_passes(void **state)
 	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
 }
 
-/* rule S14 test: bytes that are no packet. */
+/* rule S14 test: datagrams that are too short for a packet, or have an undefined opcode. */
 static void test_malformed(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];
 
 	(void)state;
 	for (size_t length = 0; length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES; length += 3) {
-		/* Too short to be steered goes to slot 0, which this process has. */
+		/* A datagram too short to be steered goes to slot 0, which this process has. */
 		uint64_t before = count_of(PROGRESS_COUNT_MALFORMED);
 
 		make_packet(bytes, FIRST_PSN, 0);
@@ -131,7 +135,7 @@ static void test_malformed(void **state)
 		assert_dropped(PROGRESS_COUNT_MALFORMED, before);
 	}
 	make_packet(bytes, FIRST_PSN, 0);
-	bytes[0] = 0x1f; /* no operation */
+	bytes[0] = 0x1f; /* undefined opcode */
 	send_bytes(bytes, sizeof(bytes), 0);
 	assert_dropped(PROGRESS_COUNT_MALFORMED, 6);
 }
@@ -147,7 +151,7 @@ static void test_unknown_qp(void **state)
 	assert_dropped(PROGRESS_COUNT_UNKNOWN_QP, 0);
 }
 
-/* rule S14 test: all is right, but the packet comes from another host. */
+/* rule S14 test: a packet that is correct, but has another source address. */
 static void test_wrong_source(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];
@@ -160,7 +164,7 @@ static void test_wrong_source(void **state)
 	assert_dropped(PROGRESS_COUNT_WRONG_SOURCE, 0);
 }
 
-/* rule S14 test: another partition; membership does not matter. */
+/* rule S14 test: a packet of another partition; the membership bit does not matter. */
 static void test_wrong_pkey(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];
@@ -178,7 +182,7 @@ static void test_wrong_pkey(void **state)
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
 }
 
-/* rule S14 test: any byte that the ICRC covers and that is changed shows. */
+/* rule S14 test: a change of any byte that the ICRC covers is detected. */
 static void test_wrong_icrc(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];
@@ -220,7 +224,7 @@ static void make_cnp(uint8_t *bytes, uint32_t qpn)
 	wire_icrc_put(&fixture.peer.path, 0, bytes, PACKET_BYTES);
 }
 
-/* rule S14 test: a CNP has to be as right as any packet. */
+/* rule S14 test: a CNP must pass the same checks as any packet. */
 static void test_cnp(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];
@@ -249,7 +253,10 @@ static void test_cnp(void **state)
 	assert_int_equal(cnps_of(&fixture.end), 1);
 }
 
-/* Foreign peers count their datagrams: the identification is solved for, and then counts on. */
+/*
+ * Foreign peers number their datagrams: the first identification is derived from the ICRC, and the
+ * following ones are expected in sequence.
+ */
 static void test_foreign_identification(void **state)
 {
 	uint8_t bytes[10 * PACKET_BYTES];
@@ -262,7 +269,7 @@ static void test_foreign_identification(void **state)
 	assert_counted(PROGRESS_COUNT_ICRC_SOLVED, 1);
 }
 
-/* Let the rx demux have what came through shared memory. */
+/* Passes a batch to the demultiplexer as if it had been received through shared memory. */
 static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segment)
 {
 	static uint8_t ring;
@@ -273,7 +280,7 @@ static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segmen
 		.segment = segment,
 		.src_port = fixture.peer.path.src_port,
 		.addr = qp->addr,
-		.ring = (struct link_ring_reader *)(void *)&ring, /* only that there is one */
+		.ring = (struct link_ring_reader *)(void *)&ring, /* only checked for NULL */
 	};
 	struct progress_cycle cycle = { .progress = fixture.progress, .now = progress_now() };
 
@@ -288,7 +295,10 @@ static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segmen
 	progress_unlock(fixture.progress);
 }
 
-/* rule S14 test: in memory the identifications are known, so the ICRC is checked to the full. */
+/*
+ * rule S14 test: in shared memory the identifications are known, so each packet must have the right
+ * one.
+ */
 static void test_identification_in_memory(void **state)
 {
 	uint8_t bytes[3 * PACKET_BYTES];
@@ -305,7 +315,10 @@ static void test_identification_in_memory(void **state)
 	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
 }
 
-/* A burst is walked packet by packet: a bad one in the middle costs only itself. */
+/*
+ * The packets of a burst are checked one by one: of a burst with a damaged packet in the middle,
+ * only that packet is dropped.
+ */
 static void test_burst_with_bad_packet(void **state)
 {
 	uint8_t bytes[20 * PACKET_BYTES];
@@ -318,7 +331,7 @@ static void test_burst_with_bad_packet(void **state)
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 15));
 	assert_counted(PROGRESS_COUNT_ICRC_ERRORS, 1);
 	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
-	/* rule S4: the four behind it are ahead of what is expected, and wait for it. */
+	/* rule S4: the four packets after it are ahead of the expected PSN, and wait for it. */
 	for (int i = 0; i < 100; i++)
 		progress_poll(fixture.progress);
 	assert_int_equal(fixture.end.received, 15);
@@ -344,7 +357,7 @@ static void test_mixed_batch(void **state)
 	end_close(&other);
 }
 
-/* Datagrams of another slot are passed on; without an owner they are dropped and counted. */
+/* A datagram of another slot is forwarded and counted, even if the slot has no owner. */
 static void test_other_slot(void **state)
 {
 	uint8_t bytes[2 * PACKET_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The rx demux and foreign stacks: whatever IPv4 identifications a peer gives its packets, none
- * whose ICRC is right is refused, on many queue pairs at once, RC and UC, after any pause.
+ * The receive demultiplexer and foreign stacks: whatever IPv4 identifications a peer uses, no
+ * packet with a right ICRC is refused, on many RC or UC queue pairs at once, after any pause.
  */
 #include "progress_end.h"
 
@@ -63,7 +63,10 @@ static void send_next(unsigned int pair, uint16_t identification)
 	demux_peer_send(&fixture.peer, bytes, sizeof(bytes), 0);
 }
 
-/* The same, and it must arrive: an RC queue pair would else answer nothing that is sent later. */
+/*
+ * Posts a receive and sends the queue pair's next message.  The message must arrive: an RC queue
+ * pair that misses one completes no later ones.
+ */
 static void deliver(unsigned int pair, uint16_t identification)
 {
 	assert_true(end_receive(&fixture.ends[pair], sink, sizeof(sink)));
@@ -94,7 +97,10 @@ static void settle(unsigned int sent)
 		progress_poll(fixture.progress);
 }
 
-/* How many arrive until one is refused; all if none is. */
+/*
+ * Sends MESSAGES messages as a stack of this kind, until one is refused.  Returns the number
+ * received.
+ */
 static unsigned int speak(enum stack_kind kind)
 {
 	static const uint64_t pauses[] = { 0, 20000, 5 * STACK_SECOND_NS, 60 * STACK_SECOND_NS };
@@ -115,7 +121,7 @@ static unsigned int speak(enum stack_kind kind)
 	return received();
 }
 
-/* rule S14 test: no right packet is refused, of whatever stack. */
+/* rule S14 test: no correct packet is refused, whatever the peer's stack. */
 static void test_stacks(void **state)
 {
 	bool failed = false;
@@ -139,7 +145,10 @@ static void test_stacks(void **state)
 	assert_false(failed);
 }
 
-/* rule S14 test: merged by the kernel, which minds little or not at all how they are numbered. */
+/*
+ * rule S14 test: packets that the kernel merges into one batch, which it does with little or no
+ * regard to their identifications.
+ */
 static void test_merged(void **state)
 {
 	uint8_t bytes[MERGED][DEMUX_PACKET_BYTES];
@@ -165,7 +174,9 @@ static void test_merged(void **state)
 	}
 }
 
-/* A peer that has shown to use 0 is checked to the full: another identification is damage. */
+/*
+ * Once a peer has shown that it uses 0, a packet with another identification is refused as damaged.
+ */
 static void test_damage(void **state)
 {
 	(void)state;
@@ -179,13 +190,13 @@ static void test_damage(void **state)
 	settle(21);
 	assert_int_equal(refused(), 1);
 	assert_int_equal(fixture.ends[0].received, 20);
-	/* The truncated last packet of a burst is accepted all the same. */
+	/* The index of the last packet of a burst is still accepted. */
 	deliver(0, 0);
 	deliver(0, 127);
 	settle(23);
 	assert_int_equal(refused(), 1);
 	assert_int_equal(fixture.ends[0].received, 22);
-	/* It is known of this connection only. */
+	/* The peer's kind is known for this connection only. */
 	deliver(1, 40000);
 	settle(24);
 	assert_int_equal(fixture.ends[1].received, 1);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * UROCE_FAULT: what is accepted, what is refused and how, and what becomes of packets.
- */
+/* UROCE_FAULT: accepted values, refused values with their errors, and the effects on packets. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +14,7 @@
 
 static char error[PROGRESS_ERROR_TEXT];
 
-/* Every refusal names the part and the reason, and leaves the configuration alone. */
+/* Every error names the part and the reason, and the configuration is unchanged. */
 static void test_refused(void **state)
 {
 	static const struct {
@@ -81,7 +79,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* A part of any length is refused within the room for the error. */
+/* The error for a part of any length fits into its buffer. */
 static void test_long_part(void **state)
 {
 	char text[2000];
@@ -122,7 +120,7 @@ static void test_accepted(void **state)
 	assert_int_equal(config.delay_ns, 7);
 }
 
-/* The fate of the n-th packet depends on seed and n alone, and on the seed it does depend. */
+/* The faults of the n-th packet depend on seed and n only, and differ with another seed. */
 static void test_deterministic(void **state)
 {
 	struct fault_config a = {
@@ -144,11 +142,11 @@ static void test_deterministic(void **state)
 		assert_int_equal(first.random, again.random);
 		different += first.dropped != other.dropped;
 	}
-	/* Two coins of 0.2 differ in 0.32 of the throws. */
+	/* Two independent events of probability 0.2 differ with probability 0.32. */
 	assert_uint_in_range(different, 250, 390);
 }
 
-/* The fates come as often as asked for, independently of each other, for any seed. */
+/* Each fault occurs at its configured rate, independently of the others, with any seed. */
 static void test_rates(void **state)
 {
 	enum { PACKETS = 200000 };
@@ -182,7 +180,7 @@ static void test_rates(void **state)
 	}
 }
 
-/* Certain things are certain, and what is not asked for does not happen. */
+/* A fault of probability 1 always occurs, and one that is not configured never does. */
 static void test_extremes(void **state)
 {
 	struct fault_config none = { .seed = 3 },
@@ -209,7 +207,7 @@ enum {
 
 static uint8_t sent[MAX_SENT][PACKET_BYTES];
 static struct link_peer *sent_to[MAX_SENT];
-static uint16_t place_of[MAX_SENT]; /* in its call: the IPv4 identification that it gets */
+static uint16_t place_of[MAX_SENT]; /* index in its call, which is its IPv4 identification */
 static unsigned int sent_count, calls;
 static unsigned int counted[PROGRESS_COUNTER_COUNT];
 
@@ -252,7 +250,7 @@ static void record(void *arg, const struct fault_path *by, const struct iovec *p
 	}
 }
 
-/* A dropped packet is reported as it would have been sent alone. */
+/* A dropped packet is reported with the ICRC that it would have if sent alone. */
 static void record_lost(void *arg, const struct fault_path *by, const uint8_t *bytes,
 			uint32_t length)
 {
@@ -294,7 +292,10 @@ static struct fault_injector *open_injector(const char *text)
 	return injector;
 }
 
-/* A burst of packets numbered from first, with the ICRCs that a burst has, in odd pieces. */
+/*
+ * Sends a burst of packets numbered from first, with the ICRCs of their places in the burst, in
+ * pieces of odd lengths.
+ */
 static void send_burst(struct fault_injector *injector, struct link_peer *peer, uint32_t first,
 		       uint32_t packets, uint64_t now)
 {
@@ -333,7 +334,7 @@ static bool icrc_is_right(unsigned int place)
 	return wire_icrc_check(&path.wire, &ip_id, sent[place], PACKET_BYTES) == WIRE_ICRC_OK;
 }
 
-/* Without faults a burst leaves in one call, as it is. */
+/* Without faults a burst is sent in one call, unchanged. */
 static void test_passes_through(void **state)
 {
 	struct fault_injector *injector = open_injector("seed=1");
@@ -351,7 +352,7 @@ static void test_passes_through(void **state)
 	fault_close(injector);
 }
 
-/* rule S14 test: a corrupted packet differs in one byte, and its ICRC shows it. */
+/* rule S14 test: a corrupted packet differs in one byte, so that its ICRC is wrong. */
 static void test_corrupts(void **state)
 {
 	struct fault_injector *injector = open_injector("corrupt=1,seed=5");
@@ -376,7 +377,7 @@ static void test_corrupts(void **state)
 	fault_close(injector);
 }
 
-/* Drops and copies add up. */
+/* The number of sent packets is that of all packets, less the drops, plus the duplicates. */
 static void test_drops_and_duplicates(void **state)
 {
 	struct fault_injector *injector = open_injector("drop=0.3,dup=0.2,seed=9");
@@ -394,7 +395,10 @@ static void test_drops_and_duplicates(void **state)
 	fault_close(injector);
 }
 
-/* A drop splits the burst in two, a copy goes by itself; all others leave with their neighbours. */
+/*
+ * A drop splits the burst in two, and both copies of a duplicated packet are sent individually; all
+ * others are sent with their neighbors.
+ */
 static void test_splits_bursts(void **state)
 {
 	struct fault_injector *injector = open_injector("drop=0.02,dup=0.01,seed=3");
@@ -426,7 +430,7 @@ static void test_splits_bursts(void **state)
 	fault_close(injector);
 }
 
-/* The same packets meet the same faults in the same order, however they are put into bursts. */
+/* The same packets have the same faults in the same order, however they are divided into bursts. */
 static void test_bursts_change_nothing(void **state)
 {
 	enum { PACKETS = 1000 };
@@ -462,7 +466,7 @@ static void test_bursts_change_nothing(void **state)
 	}
 }
 
-/* Reordered packets come 1 to 3 places later; all come, none twice. */
+/* Reordered packets are sent 1 to 3 places later; all are sent, none twice. */
 static void test_reorders(void **state)
 {
 	struct fault_injector *injector = open_injector("reorder=0.1,seed=2");
@@ -479,7 +483,7 @@ static void test_reorders(void **state)
 
 		assert_false(seen[n]);
 		seen[n] = true;
-		/* Others that are held may pass as well. */
+		/* Other held packets may be sent in between as well. */
 		assert_uint_in_range(n + 10, i, i + 20);
 		early += n > i;
 	}
@@ -488,7 +492,7 @@ static void test_reorders(void **state)
 	fault_close(injector);
 }
 
-/* A delayed packet that no other follows is delayed at most FAULT_HOLD_NS. */
+/* A reordered packet that no other follows is held for at most FAULT_HOLD_NS. */
 static void test_hold_ends(void **state)
 {
 	struct fault_injector *injector = open_injector("reorder=1");
@@ -504,7 +508,7 @@ static void test_hold_ends(void **state)
 	fault_close(injector);
 }
 
-/* Every packet waits for the delay, not shorter, and order is kept. */
+/* Every packet waits for the delay, not shorter, and the order is kept. */
 static void test_delays(void **state)
 {
 	struct fault_injector *injector = open_injector("delay=200us");
@@ -528,7 +532,7 @@ static void test_delays(void **state)
 	fault_close(injector);
 }
 
-/* Delayed packets of a peer that is closed are sent at once, the others in their time. */
+/* Delayed packets of a peer that is closed are sent at once, the others when they are due. */
 static void test_flushes_peer(void **state)
 {
 	struct fault_injector *injector = open_injector("delay=1ms,reorder=0.3,seed=4");
@@ -549,7 +553,7 @@ static void test_flushes_peer(void **state)
 	fault_close(injector);
 }
 
-/* The number of packets that wait is bounded: more are lost, and counted. */
+/* The number of waiting packets is bounded: more are dropped, and counted. */
 static void test_bounded(void **state)
 {
 	struct fault_injector *injector = open_injector("delay=1s");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Foreign stacks and a lossy network in virtual time: which identifications of which peer are
- * accepted.
+ * Simulates foreign stacks and a lossy network in virtual time, and tests which identifications are
+ * accepted from which kind of peer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 enum {
 	PACKETS = 200000, /* of each stack */
-	LATE = 8,	  /* packets that the network holds back */
+	LATE = 8,	  /* maximum number of delayed packets */
 	IDENTIFICATIONS = 65536,
 };
 
@@ -73,7 +73,7 @@ static void pause_now_and_then(struct stack *stack)
 		stack_pause(stack, pauses[stack_random(stack, 4)]);
 }
 
-/* Single packets, bursts and, rarely, messages of thousands, on all flows in turn. */
+/* Sends single packets, bursts and, rarely, messages of thousands of packets, on random flows. */
 static void talk(struct network *network, enum stack_kind kind)
 {
 	memset(network, 0, sizeof(*network));
@@ -126,8 +126,8 @@ static unsigned int count_believed(const struct ip_id_history *peer, bool reques
 }
 
 /*
- * rule S14 test: strength of the check once the peer is known, by kind of stack: of one that
- * numbers packets of a burst two in 512 or fewer are accepted, of all others any.
+ * rule S14 test: strength of the check once the kind of the peer's stack is known.  If it numbers
+ * the packets of a burst, at most two in 512 identifications are accepted; otherwise any is.
  */
 static void test_strength(void **state)
 {
@@ -137,7 +137,7 @@ static void test_strength(void **state)
 	for (enum stack_kind kind = 0; kind < STACK_KINDS; kind++) {
 		bool places = kind == STACK_ZERO || kind == STACK_BURSTS;
 
-		/* The first long message shows the kind, if there is one. */
+		/* Known only after a long message, which a flow may not have had. */
 		if (kind == STACK_MESSAGES)
 			continue;
 		talk(&network, kind);
@@ -160,7 +160,7 @@ static void show_places(struct ip_id_history *peer)
 	}
 }
 
-/* The numbering of requests does not show that of responses. */
+/* The identifications of requests do not show how the peer numbers its responses. */
 static void test_sides(void **state)
 {
 	struct ip_id_history peer = { 0 };
@@ -171,7 +171,10 @@ static void test_sides(void **state)
 	assert_true(ip_id_check(&peer, false, 40000));
 }
 
-/* A peer that changes is accepted from its second packet on, also with others in between. */
+/*
+ * If a peer changes its numbering, packets are accepted from the second unexpected one on, even
+ * with expected ones in between.
+ */
 static void test_change(void **state)
 {
 	struct ip_id_history peer = { 0 };
@@ -186,8 +189,9 @@ static void test_change(void **state)
 }
 
 /*
- * On a bad wire what is odd is damage: of so many damaged packets, each with a chance of 1 in 65536
- * to have an identification, 40 have one, and all of these are refused.
+ * On a link that damages packets, unexpected identifications are attributed to damage: of 40 x
+ * 65536 damaged packets 40 have an identification that makes their ICRC right, as one in 65536 has
+ * by chance, and all 40 are refused.
  */
 static void test_damage_does_not_add_up(void **state)
 {

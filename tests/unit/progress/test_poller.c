@@ -25,8 +25,8 @@ static void *run(void *arg)
 }
 
 /*
- * Only those of this thread, and no time in which others had the processor.  The kernel may put the
- * thread to sleep for a page fault, and need not if a timer expires at once.
+ * Only sleeps of this thread are counted, not yields to other threads.  The kernel may also put the
+ * thread to sleep for a page fault, and need not do so if a timer expires at once.
  */
 static void test_sleeps(void **state)
 {
@@ -48,7 +48,7 @@ static void test_sleeps(void **state)
 	pthread_join(other, NULL);
 }
 
-/* A ready thread on the same processor runs in between; this thread has not slept. */
+/* Yields to a ready thread on the same processor are counted as preemptions, not as sleeps. */
 static void test_preemptions(void **state)
 {
 	cpu_set_t before, one;
@@ -64,7 +64,7 @@ static void test_preemptions(void **state)
 	assert_int_equal(pthread_create(&other, NULL, run, &over), 0);
 	sleeps = thread_voluntary_switches();
 	preemptions = thread_involuntary_switches();
-	/* One of them alone may come before the other thread is ready, or has had its share. */
+	/* A single preemption may occur before the other thread is ready, or has had its share. */
 	while (thread_involuntary_switches() < preemptions + 5)
 		sched_yield();
 	assert_int_equal(thread_voluntary_switches(), sleeps);
@@ -88,7 +88,7 @@ static uint64_t patience_after(struct poll_backoff *backoff, uint64_t took)
 	return backoff->ns;
 }
 
-/* Nobody else is ready: a yield is quick, or as slow as system calls are on this machine. */
+/* No other thread is ready: a yield is quick, or as slow as system calls are on this machine. */
 static void test_patience_alone(void **state)
 {
 	struct poll_backoff backoff = POLL_BACKOFF_INITIALIZER;
@@ -101,13 +101,13 @@ static void test_patience_alone(void **state)
 	assert_int_equal(times_asked, 0);
 	for (uint64_t took = 1001; took < 100000; took += 1000)
 		assert_int_equal(patience_after(&backoff, took), POLL_YIELD_NS);
-	/* Switches from before do not belong to the yield, but count once. */
+	/* Switches from before the yield do not belong to it, but count once. */
 	told_preemptions = 7;
 	assert_int_equal(patience_after(&backoff, 1500), 0);
 	assert_int_equal(patience_after(&backoff, 1500), POLL_YIELD_NS);
 }
 
-/* Another one has had the processor: it may be the one that is waited for. */
+/* Another thread has run during the yield: it may be the one that this thread waits for. */
 static void test_patience_shared(void **state)
 {
 	struct poll_backoff backoff = POLL_BACKOFF_INITIALIZER;
@@ -119,9 +119,9 @@ static void test_patience_shared(void **state)
 }
 
 /*
- * Another thread has used the processor for long: it computes, and is not waited for, if waits find
- * work in between.  Yields without another ready thread, as when it has used up its time slice, do
- * not show that; a short yield shows that it does not compute.
+ * A yield took long: another thread computes, and is not the one that this thread waits for if
+ * waits find work in between.  A yield that runs no other thread, as when that one has used up its
+ * time slice, changes nothing; a short yield that runs one shows that it does not compute.
  */
 static void test_patience_beside_computing(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Progress with the engine and the link, within one process: which thread makes the turns, which
- * sleeps, what is left behind.
+ * Progress with the engine and the link, within one process: which thread runs the cycles, when the
+ * progress thread sleeps, and that nothing is left after closing.
  */
 #include "progress_end.h"
 
@@ -22,7 +22,7 @@
 enum {
 	BUFFER_BYTES = 256 * 1024,
 };
-/* Time limit within which a busy host lets the helper thread run. */
+/* Time limit within which a busy host lets the progress thread run. */
 #define PATIENCE_NS UINT64_C(10000000000)
 
 static uint8_t from_memory[BUFFER_BYTES], to_memory[BUFFER_BYTES];
@@ -79,7 +79,7 @@ static void test_messages(void **state)
 	progress_put(progress);
 }
 
-/* Without polls the helper receives, acknowledges and completes. */
+/* Without polls the progress thread receives, acknowledges and completes. */
 static void test_helper_alone(void **state)
 {
 	struct progress *progress = get_progress();
@@ -102,8 +102,8 @@ static void test_helper_alone(void **state)
 }
 
 /*
- * Posts that are gathered because packets are under way leave although no poll comes any more: here
- * the helper is disarmed when they are posted.
+ * Posts that are batched because packets are in flight are sent even if the application does not
+ * poll any more: the progress thread is disarmed when they are posted.
  */
 static void test_gathered_posts_leave(void **state)
 {
@@ -113,7 +113,7 @@ static void test_gathered_posts_leave(void **state)
 
 	(void)state;
 	end_pair(&a, &b, progress);
-	/* Polls yield, and a round may take seconds where others have the processor. */
+	/* Polls yield, so a round may take seconds on a busy host. */
 	for (unsigned int round = 0; round < 20 && (!round || progress_now() < until); round++) {
 		unsigned int before = a.sent;
 
@@ -129,7 +129,10 @@ static void test_gathered_posts_leave(void **state)
 	progress_put(progress);
 }
 
-/* Polls disarm the helper, their end arms it again, and so does arming a CQ, at once. */
+/*
+ * Polls disarm the progress thread; it is armed again when they stop, and at once when a CQ is
+ * armed.
+ */
 static void test_modes(void **state)
 {
 	struct progress *progress = get_progress();
@@ -153,7 +156,7 @@ static void test_modes(void **state)
 	progress_put(progress);
 }
 
-/* The thread of that name in this process, or 0. */
+/* Returns the ID of the thread with this name in this process, or 0. */
 static int find_thread(const char *name)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -176,7 +179,7 @@ static int find_thread(const char *name)
 	return found;
 }
 
-/* How often the thread has been put to sleep and woken. */
+/* Returns the number of context switches of the thread. */
 static unsigned long switches_of(int thread)
 {
 	char path[64], line[128];
@@ -194,7 +197,7 @@ static unsigned long switches_of(int thread)
 	return switches;
 }
 
-/* An idle process sleeps: the helper does not run at all, connected or not. */
+/* In an idle process the progress thread does not run at all, even with connected queue pairs. */
 static void test_idle_sleeps(void **state)
 {
 	struct progress *progress = get_progress();
@@ -209,7 +212,7 @@ static void test_idle_sleeps(void **state)
 	assert_true(end_poll_for(progress, &a.sent, 1));
 	thread = find_thread("uroce");
 	assert_int_not_equal(thread, 0);
-	/* Once the time-out of what was sent has passed nothing is left to look at. */
+	/* Once the timeout of the request has passed, the thread has nothing left to do. */
 	do {
 		usleep(200000);
 		before = switches_of(thread);
@@ -222,7 +225,7 @@ static void test_idle_sleeps(void **state)
 	progress_put(progress);
 }
 
-/* rule S10 test: a request without an answer fails in time, also without polls. */
+/* rule S10 test: a request without a response fails in time, also without polls. */
 static void test_deadline_wakes_helper(void **state)
 {
 	struct progress *progress = get_progress();
@@ -234,7 +237,7 @@ static void test_deadline_wakes_helper(void **state)
 	a.timeout_code = 12; /* 16.8 ms */
 	a.retry_count = 1;
 	end_connect(&a, a.qp.qpn + 1);
-	/* Let it fall asleep first, without a timeout. */
+	/* Let the progress thread fall asleep first, without a timeout. */
 	usleep(20000);
 	begin = progress_now();
 	assert_true(end_send(&a, from_memory, 100));
@@ -247,7 +250,10 @@ static void test_deadline_wakes_helper(void **state)
 	progress_put(progress);
 }
 
-/* A thread that waits for the turn gets it, but one that has no processor does not stop pollers. */
+/*
+ * Pollers give way to a thread that waits for cycle_lock, but a waiting thread that has no
+ * processor does not stop them.
+ */
 static void test_giving_way_ends(void **state)
 {
 	struct progress *progress = get_progress();
@@ -263,7 +269,10 @@ static void test_giving_way_ends(void **state)
 	progress_put(progress);
 }
 
-/* A poller that makes the turns does not leave them to the helper. */
+/*
+ * The progress thread does not count as waiting for cycle_lock, so a poller that runs the cycles
+ * does not give way to it.
+ */
 static void test_helper_asks_for_no_turn(void **state)
 {
 	struct progress *progress = get_progress();
@@ -289,7 +298,7 @@ static void test_helper_asks_for_no_turn(void **state)
 	progress_put(progress);
 }
 
-/* Opening and closing again and again leaves no descriptor and no thread behind. */
+/* Repeated opening and closing leaves no descriptor and no thread. */
 static void test_nothing_left(void **state)
 {
 	unsigned int before = count_descriptors();
@@ -310,7 +319,10 @@ static void test_nothing_left(void **state)
 		progress_put(same);
 		progress_put(progress);
 		assert_null(progress_worker(0));
-		/* The kernel reports the end of a thread before it has removed its last trace. */
+		/*
+		 * The kernel reports the end of a thread before it has removed the thread from
+		 * /proc.
+		 */
 		for (int ms = 0; ms < 10000 && find_thread("uroce"); ms++)
 			usleep(1000);
 		assert_int_equal(find_thread("uroce"), 0);
@@ -329,7 +341,10 @@ static void watch_called(void *arg)
 	atomic_fetch_add((atomic_uint *)arg, (unsigned int)value);
 }
 
-/* A watched descriptor's callback is called, in either mode, and never after progress_unwatch(). */
+/*
+ * A watched descriptor's callback is called, whether the progress thread is armed or not, and never
+ * after progress_unwatch().
+ */
 static void test_watch(void **state)
 {
 	struct progress *progress = get_progress();
@@ -352,7 +367,7 @@ static void test_watch(void **state)
 	progress_put(progress);
 }
 
-/* A wrong UROCE_FAULT is refused with its error; with a right one all arrives all the same. */
+/* An invalid UROCE_FAULT is refused with its error; with a valid one all messages still arrive. */
 static void test_faults(void **state)
 {
 	char error[PROGRESS_ERROR_TEXT];
@@ -415,8 +430,8 @@ static void send_strays(unsigned int count)
 }
 
 /*
- * A process that had no processor for longer than the Local ACK Timeout finds the ACK behind more
- * packets than a turn receives: no timeout has passed.
+ * A process that had no processor for longer than the Local ACK Timeout finds the ACK queued after
+ * more packets than a cycle receives: this must not count as a timeout.
  */
 static void test_unread_ack_is_no_timeout(void **state)
 {
@@ -433,7 +448,7 @@ static void test_unread_ack_is_no_timeout(void **state)
 	assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
 	assert_true(end_send(&a, from_memory, 100));
 	send_strays(200);
-	/* Each turn receives one packet, and b may delay the ACK for some of them. */
+	/* Each cycle receives one packet, and b may delay the ACK for some cycles. */
 	while (b.received == 0 || eng_resp_pending(b.qp.engine) != ENG_RESP_NONE)
 		progress_run_once(progress, PROGRESS_CALLER_POLLER);
 	assert_int_equal(eng_timeouts(a.qp.engine), 0);
@@ -448,7 +463,10 @@ static void test_unread_ack_is_no_timeout(void **state)
 	progress_put(progress);
 }
 
-/* A window that has been full does not stay shut when packets are lost: they are sent again. */
+/*
+ * A congestion window that has been full does not stay closed when packets are lost: they are
+ * retransmitted.
+ */
 static void test_loss_in_a_full_window(void **state)
 {
 	struct progress *progress;

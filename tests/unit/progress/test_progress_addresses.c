@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A process that receives at many addresses of its host: a turn must not cost a system call for
- * each.
+ * A process that receives at many addresses of its host: a progress cycle must not make a system
+ * call for each of them.
  */
 #include "progress_end.h"
 
@@ -21,7 +21,7 @@ enum {
 	TURNS = 100,
 };
 
-/* 127.0.1.0 and on. */
+/* Receives at count addresses, from 127.0.1.0 on. */
 static void hear(struct progress *progress, struct progress_ud_addrs *listen, unsigned int count)
 {
 	struct progress_local_addr local[ADDRESSES] = { 0 };
@@ -75,7 +75,7 @@ static void exchange(struct progress_end *a, struct progress_end *b, bool polls)
 	assert_memory_equal(to, message, sizeof(message));
 }
 
-/* At an address that was open before there were many, and at one that comes with them. */
+/* Messages are received at an address that was opened before the many others, or after them. */
 static void what_comes_is_received(void **state)
 {
 	static const unsigned int counts[] = { ADDRESSES, 2, ADDRESSES };
@@ -105,7 +105,7 @@ static void what_comes_is_received(void **state)
 	progress_put(progress);
 }
 
-/* Sends a datagram that is no packet to a queue pair number of the process, at 127.0.1.0. */
+/* Sends a malformed packet to a queue pair number of the process, at 127.0.1.0. */
 static void send_to_second(uint32_t qpn)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(4791) };
@@ -152,7 +152,7 @@ static void a_quiet_address_is_read_rarely(void **state)
 	send_to_second(a.qp.qpn);
 	calls_of_turns(progress, 2 * 16);
 	assert_int_equal(progress_count(progress, PROGRESS_COUNT_MALFORMED), malformed + 1);
-	/* It is busy too now. */
+	/* Now the second address is busy, too. */
 	assert_uint_in_range(calls_of_turns(progress, TURNS), TURNS + TURNS / 2, 3 * TURNS);
 	progress_ud_addrs_close(progress, listen);
 	end_close(&a);

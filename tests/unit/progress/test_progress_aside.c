@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Work that a thread of its own does: work_flush() waits for it, and loses nothing wanted.  Where
- * there is no thread for it, it is done all the same, and by one at a time.
+ * Deferred work (work.h): work_flush() waits for it and loses no scheduled work.  If no thread can
+ * be started the callers do the work, one at a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static sem_t begun, may_end;
 static atomic_uint done, working, most_working;
 static atomic_bool no_threads;
 
-/* Instead of that of link/thread.c. */
+/* Replaces the function of link/thread.c. */
 int thread_start(pthread_t *thread, const char *name, void *(*function)(void *arg), void *arg)
 {
 	(void)name;
@@ -48,7 +48,7 @@ static void *finish(void *arg)
 	(void)arg;
 	atomic_fetch_add(&finishers, 1);
 	work_flush(&aside);
-	/* Number of works done by then. */
+	/* Number of times that the work has been done by then. */
 	return (void *)(uintptr_t)atomic_load(&done);
 }
 
@@ -71,7 +71,7 @@ static void begin_to_finish(pthread_t *thread)
 	assert_int_equal(pthread_create(thread, NULL, finish, NULL), 0);
 	while (atomic_load(&finishers) == before)
 		usleep(100);
-	/* Until it waits; there is no event for that. */
+	/* Time for the thread to begin its wait, which no event shows. */
 	usleep(5000);
 }
 
@@ -110,7 +110,10 @@ static void test_two_finish(void **state)
 	assert_int_equal(finished(threads[1]), 1);
 }
 
-/* Another user may have scheduled work in between, and would miss changes. */
+/*
+ * Work that is scheduled while it runs is done again before work_flush() returns; otherwise another
+ * user would miss changes.
+ */
 static void test_finish_loses_nothing(void **state)
 {
 	pthread_t thread;
@@ -137,7 +140,7 @@ static void test_wanted_while_finishing(void **state)
 	sem_post(&may_end);
 	sem_post(&may_end);
 	assert_int_equal(finished(thread), 2);
-	/* And it is as at first. */
+	/* Afterwards work can be scheduled again. */
 	work_schedule(&aside);
 	sem_post(&may_end);
 	work_flush(&aside);
@@ -151,7 +154,7 @@ static void *want(void *arg)
 	return NULL;
 }
 
-/* Without a thread the first caller does the work, including that of others. */
+/* If no thread can be started, the first caller does the work, including that of others. */
 static void test_no_thread(void **state)
 {
 	pthread_t first, second;
@@ -168,7 +171,7 @@ static void test_no_thread(void **state)
 	assert_int_equal(pthread_join(second, NULL), 0);
 	assert_int_equal(atomic_load(&done), 2);
 	assert_int_equal(atomic_load(&most_working), 1);
-	/* And by a thread, once there are some. */
+	/* Once threads can be started again, a thread does the work. */
 	atomic_store(&no_threads, false);
 	work_schedule(&aside);
 	work_flush(&aside);

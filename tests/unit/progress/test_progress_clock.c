@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Progress on a busy host, where a thread may lose its processor at any place.  The clock is the
- * test's own, and what happens between two looks at it as well.
+ * Progress on a busy host, where a thread may lose its processor at any point.  The test replaces
+ * the clock, and determines what happens between two readings of it.
  */
 #include "progress_end.h"
 
@@ -18,25 +18,28 @@
 
 enum {
 	SECOND_NS = 1000000000,
-	PSN = 0xfffff0, /* the ends' first */
+	PSN = 0xfffff0, /* initial PSN of the ends */
 	NAK_BYTES = WIRE_BTH_BYTES + 4 + WIRE_ICRC_BYTES,
 	RNR_CODE = 1,
-	/* Far more than the time of that code, 10 us. */
+	/* Far longer than the timer of RNR_CODE, 10 us. */
 	PAUSE_NS = 1000000,
-	/* On a busy host a datagram takes a while also from one socket to another. */
+	/* On a busy host even a datagram from one local socket to another takes a while. */
 	MANY_TURNS = 10000,
 	BETWEEN_TURNS_US = 200,
-	/* The moment; an ACK waits for many of them. */
+	/* Advance of the stopped clock for each reading; an ACK delay is many times as long. */
 	LOOK_NS = 100,
 	LENGTH = 20000, /* bytes of a message of several packets */
 };
 
 /* Time that pauses have added to the clock, and its value at the end of the last pause. */
 static atomic_uint_fast64_t paused, pause_ended;
-/* Unless 0, the clock stands, but for a moment with each look at it, which are counted. */
+/*
+ * Number of readings of the clock while it is stopped (at stands_at, plus LOOK_NS for each
+ * reading), plus 1; 0: the clock runs.
+ */
 static atomic_uint_fast64_t looks;
 static struct timespec stands_at;
-/* Unless NULL, called once, behind the next look of this thread at the clock. */
+/* Unless NULL, called once, after this thread's next reading of the clock. */
 static __thread void (*meanwhile)(void);
 
 int clock_gettime(clockid_t clock, struct timespec *time);
@@ -96,8 +99,8 @@ static bool is_refused(void)
 }
 
 /*
- * rule S10 test: the time of an RNR NAK passes in full from when it is received, also when the turn
- * that receives it looked at the clock long before.
+ * rule S10 test: the RNR NAK timer runs in full from the receipt of the NAK, even if the cycle that
+ * receives it has read the clock long before.
  */
 static void test_rnr_wait(void **state)
 {
@@ -109,7 +112,7 @@ static void test_rnr_wait(void **state)
 	end.timeout_code = 0; /* never */
 	end_connect(&end, 0x123456);
 	demux_peer_open(&peer, "127.0.0.1");
-	/* No other thread makes a turn while the lock is held. */
+	/* No other thread runs a cycle while the lock is held. */
 	progress_lock(progress);
 	assert_true(end_send(&end, &byte, 1));
 	refuse();
@@ -127,8 +130,8 @@ static void test_rnr_wait(void **state)
 }
 
 /*
- * The byte written there, perhaps by the helper's turn, which holds the lock of end while it
- * writes.
+ * Returns the byte at place.  A cycle of the progress thread may write it, with the lock of writer
+ * held.
  */
 static uint8_t byte_at(struct progress_end *writer, const uint8_t *place)
 {
@@ -143,10 +146,10 @@ static uint8_t byte_at(struct progress_end *writer, const uint8_t *place)
 enum order {
 	ACK_BEFORE_ANSWER,
 	ACK_BEHIND_ANSWER,
-	ORDER_UNKNOWN, /* the test was off the processor: the helper has sent the ACK */
+	ORDER_UNKNOWN, /* test lost its processor; the progress thread may have sent the ACK */
 };
 
-/* One message there and one back: when does the ACK of the first one come? */
+/* Sends one message from a to b and one back, and returns when the ACK of the first one arrived. */
 static enum order order_of_ack(struct progress *progress, struct progress_end *a,
 			       struct progress_end *b, uint8_t round)
 {
@@ -181,9 +184,9 @@ static void stop_clock(void)
 }
 
 /*
- * rule S7 test: a thread that waits for the completion of a message of several packets is still
- * polling when the answer comes (ib_write_lat then spins on memory).  By a clock that hardly moves
- * an answer is always in time.
+ * rule S7 test: a peer that waits for the completion of a message of several packets is still
+ * polling when the reply arrives, since the ACK comes after it (ib_write_lat then spins on memory).
+ * With a clock that hardly advances, a reply is always in time.
  */
 static void test_ack_behind_long_answer(void **state)
 {
@@ -194,7 +197,7 @@ static void test_ack_behind_long_answer(void **state)
 	(void)state;
 	end_pair(&a, &b, progress);
 	stop_clock();
-	/* An application that has not posted yet is not waited for. */
+	/* The ACK is not delayed for an application that has not posted yet. */
 	order_of_ack(progress, &a, &b, 255);
 	for (unsigned int round = 0; round < 5000 && found[ACK_BEHIND_ANSWER] < 50; round++)
 		found[order_of_ack(progress, &a, &b, round % 254 + 1)]++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * fork(): the child's copy of the instance is dead and does no harm, a fresh one works, and two
- * processes exchange messages.
+ * fork(): calls on the child's copy of the instance fail or have no effect, a new instance works in
+ * the child, and two processes exchange messages.
  */
 #include "progress_end.h"
 
@@ -25,7 +25,7 @@ enum {
 #endif
 #endif
 #if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZER)
-/* That sanitizer ends a child of a process with threads that starts a thread. */
+/* ThreadSanitizer ends the child of a multithreaded process when the child starts a thread. */
 #define SKIPPED 77
 #else
 #define SKIPPED 0
@@ -40,7 +40,10 @@ static void no_visit(struct progress_qp *qp, void *arg)
 	_exit(10);
 }
 
-/* In the child: exit code 0 when every call on the inherited instance returned quietly. */
+/*
+ * Runs in the child.  Exits with 0 if every call on the parent's instance fails with the right
+ * error or has no effect.
+ */
 static void use_dead(struct progress *progress, struct progress_end *a)
 {
 	struct progress_route route = { .dest_qpn = 1 };
@@ -65,7 +68,7 @@ static void use_dead(struct progress *progress, struct progress_end *a)
 	progress_count(progress, PROGRESS_COUNT_SEND_CALLS);
 	progress_qp_remove(progress, &a->qp);
 	progress_put(progress);
-	/* And a fresh one works, in a slot of its own. */
+	/* A new instance works, in a slot of its own. */
 	struct progress *fresh = get_progress();
 	struct progress_end b, c;
 
@@ -91,9 +94,9 @@ static void wait_for_child(pid_t child)
 }
 
 /*
- * The allocator of the address sanitizer does not handle fork(): a child whose parent had a thread
- * in it at that moment waits without end when it allocates memory.  A starting thread allocates;
- * the helper thread has started when it has made a turn.
+ * The allocator of AddressSanitizer does not handle fork(): if a thread of the parent is in the
+ * allocator at that moment, the child blocks forever when it allocates memory.  A starting thread
+ * allocates; the progress thread has started when it has run a cycle.
  */
 static void await_helper(struct progress *progress)
 {
@@ -101,7 +104,7 @@ static void await_helper(struct progress *progress)
 		usleep(1000);
 }
 
-/* The child's copy is dead and quiet; the parent's goes on as if nothing had been. */
+/* Calls on the child's copy fail or have no effect, and the parent's instance continues to work. */
 static void test_child_is_dead(void **state)
 {
 	struct progress *progress = get_progress();
@@ -126,7 +129,7 @@ static void test_child_is_dead(void **state)
 	progress_put(progress);
 }
 
-/* One side of a connection between processes; numbers go over sock. */
+/* One side of a connection between two processes, which exchange their QP numbers over sock. */
 static bool ping_pong(int sock, bool first, bool poll)
 {
 	struct progress *progress = get_progress();
@@ -165,7 +168,7 @@ static bool ping_pong(int sock, bool first, bool poll)
 	return good;
 }
 
-/* Two processes, each polling or each leaving it to its helper, or one of each. */
+/* Two processes: both poll, both leave the work to their progress threads, or one of each. */
 static void test_two_processes(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * More threads than processors in the middle of a post, all at the same moment: none allocates,
- * and what finds no buffer to be built in is sent by a turn.
+ * More threads than processors are in the middle of a post at the same moment: none allocates
+ * memory, and requests for which no transmit buffer is free are sent by a progress cycle.
  */
 #include "progress_end.h"
 
@@ -14,7 +14,7 @@
 #include "link_child.h"
 
 enum {
-	/* More than there are buffers on any machine. */
+	/* More than there are transmit buffers on any machine. */
 	POSTERS = 80,
 	ROUNDS = 20,
 	BYTES = 100,
@@ -24,8 +24,8 @@ static atomic_bool counting;
 static atomic_uint allocations;
 
 /*
- * The C library's own, counted.  A sanitizer has put its own in their place, and then only the
- * traffic is looked at.
+ * Counts calls of the C library's allocator.  A sanitizer replaces the allocator, and then only the
+ * traffic is checked.
  */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
 #define COUNTS 1
@@ -74,7 +74,10 @@ static atomic_uint inside, returned, refused;
 static atomic_bool open_gate;
 static __thread bool posting;
 
-/* In the middle of a post: until all others are there too, or have left without coming by. */
+/*
+ * Called in the middle of a post.  Waits until all other threads are here as well, or have returned
+ * from their posts without getting here.
+ */
 static void wait_at_gate(void)
 {
 	if (!posting)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Several threads at once: each with its own pair of QPs, all polling, while others come and go.
- * Meant to be run with -fsanitize=thread as well.
+ * Several threads at once, each with its own pair of QPs: most poll, one leaves the work to the
+ * progress thread, and one creates and destroys QPs.  Meant to be run with -fsanitize=thread as
+ * well.
  */
 #include "progress_end.h"
 
@@ -28,7 +29,7 @@ static void check(bool good)
 		atomic_fetch_add(&mistakes, 1);
 }
 
-/* A pair of QPs that sends messages to and fro, by polling or by the helper. */
+/* Sends messages back and forth between a pair of QPs, by polling or by the progress thread. */
 static void exchange(unsigned int messages, bool poll)
 {
 	struct progress_end a, b;
@@ -81,7 +82,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-/* Actions of tools and event handlers at the same time. */
+/* Calls that tools and event handlers make at the same time. */
 static atomic_bool over;
 
 static void visit(struct progress_qp *qp, void *arg)
@@ -126,7 +127,7 @@ static void test_threads(void **state)
 	progress_put(progress);
 }
 
-/* One thread posts, another polls: the completions of all posts come. */
+/* One thread posts, another polls: all posts complete. */
 static struct progress_end one, other;
 
 static void *poll_only(void *arg)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Queue pair numbers: which are given, in which order, and the way back to the QP.
- */
+/* Queue pair numbers: which ones are assigned, in which order, and the lookup of the QP. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +32,7 @@ static struct progress_qp *new_qps(size_t count)
 	return qps;
 }
 
-/* A number is slot and index, is found again, and is found no more after removal. */
+/* A number consists of slot and index, and is found until it is removed. */
 static void test_found_until_removed(void **state)
 {
 	struct progress_qp qp = { 0 }, other = { 0 };
@@ -54,7 +52,7 @@ static void test_found_until_removed(void **state)
 	qpn_table_fini(&table);
 }
 
-/* A number that has become free is not given again before all others have been. */
+/* A number that has become free is not assigned again before all others have been. */
 static void test_round_robin(void **state)
 {
 	struct progress_qp qp = { 0 };
@@ -75,7 +73,7 @@ static void test_round_robin(void **state)
 	qpn_table_fini(&table);
 }
 
-/* All numbers of a slot but the reserved ones can be had, each once; then there are none. */
+/* All numbers of a slot except the reserved ones can be assigned, each once; then adding fails. */
 static void test_all_numbers(void **state)
 {
 	size_t count = LINK_INDEX_MASK + 1 - QPN_TABLE_FIRST_INDEX - 1;
@@ -108,7 +106,7 @@ static void test_all_numbers(void **state)
 	free(qps);
 }
 
-/* A start among the reserved numbers leads to the first that may be given. */
+/* A start among the reserved numbers is moved to the first number that may be assigned. */
 static void test_start_is_moved(void **state)
 {
 	struct progress_qp qp = { 0 };

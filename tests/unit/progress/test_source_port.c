@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Source ports against those that kernel rxe put on the wire (tests/golden/captures).
- */
+/* Source ports, compared with those that the kernel's rxe has used (tests/golden/captures). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +8,7 @@
 
 #include "progress/path/qp_connect.h"
 
-/* The port of a connection is a function of both numbers, and the same at both ends. */
+/* The port of a connection is a function of both QP numbers, and the same at both ends. */
 static void test_connected(void **state)
 {
 	static const struct {
@@ -35,7 +33,10 @@ static void test_connected(void **state)
 	}
 }
 
-/* With a flow label, as the connection manager exchanged it in these REQs, that decides. */
+/*
+ * If the REQ of the connection manager has a flow label, as in these captures, it determines the
+ * port.
+ */
 static void test_flow_label(void **state)
 {
 	(void)state;
@@ -47,7 +48,7 @@ static void test_flow_label(void **state)
 	assert_int_equal(source_port_from_flow_label(0xfff5f042), 61525);
 }
 
-/* Datagram QPs and queue pair 1 have a port of their own number. */
+/* The port of a datagram QP, or of queue pair 1, is a function of its own number. */
 static void test_datagram(void **state)
 {
 	(void)state;
@@ -58,7 +59,7 @@ static void test_datagram(void **state)
 	assert_int_equal(source_port_datagram(0x36), 59411);
 }
 
-/* Large numbers use all 48 bits of the product, and the port stays a dynamic one. */
+/* Large numbers use all 48 bits of the product, and the port stays in the dynamic range. */
 static void test_range(void **state)
 {
 	uint32_t qpn = 1;

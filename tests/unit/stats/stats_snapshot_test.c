@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* A snapshot for uroce-stat: what is done while the locks of the data path are held. */
+/* A snapshot for uroce-stat: no text is written while the locks of the data path are held. */
 #include "progress_end.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool locked;
 static unsigned int written; /* calls of the JSON writer */
 static unsigned int written_locked;
 
-/* Visits a queue pair that is destroyed afterwards. */
+/* Visits one queue pair QPS times, and destroys it afterwards. */
 void __wrap_progress_for_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg)
 {
 	struct uroce_device device = { .base.device.name = "uroce_test" };
