@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Applications: they answer events after a while, in all the ways that they may.
- */
+/* Applications: they react to events after some time, in all ways that are permitted. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +7,7 @@
 
 #include "cmsim/world.h"
 
-#define ATTEMPT_AT CM_IP_HEADER_BYTES /* in the private data: whose request it is */
+#define ATTEMPT_AT CM_IP_HEADER_BYTES /* offset in the private data: number of the attempt */
 #define SIDR_QKEY 0x01234567
 
 static struct host *host_of(const struct app *app)
@@ -55,7 +53,7 @@ static struct app *new_app(struct world *world, uint32_t host, uint32_t attempt)
 	return app;
 }
 
-/* How long an application takes: mostly nothing, now and then much too long. */
+/* Returns the time until an application reacts: usually very short, sometimes much too long. */
 static uint64_t pause_of(struct world *world)
 {
 	if (world->plan.slow_apps && random_chance(&world->random, 300))
@@ -213,7 +211,10 @@ static void decide_about_reply(struct app *app)
 	plan_action(app, pause_of(world), kind);
 }
 
-/* The end: some stay, some close, some go without a word; the other end often at the same time. */
+/*
+ * Plans the end of a connection: some applications keep it, some disconnect, some destroy it
+ * without disconnecting; often the other end disconnects at the same time.
+ */
 static void decide_about_end(struct app *app)
 {
 	struct world *world = app->world;
@@ -247,7 +248,9 @@ static void react(struct app *app, enum cm_event_type type)
 		decide_about_end(app);
 		break;
 	case CM_EVENT_DISCONNECTED:
-		/* Some never answer a DREQ: the grace time does it for them. */
+		/*
+		 * Some never react to a DREQ: the manager then sends the DREP after the grace time.
+		 */
 		if (random_chance(&world->random, 600))
 			plan_action(app, pause_of(world), APP_DISCONNECTS);
 		if (random_chance(&world->random, 700))
@@ -323,7 +326,7 @@ static void is_ready(struct app *app)
 		return;
 	app->readied = true;
 	app->established_at = app->world->now;
-	/* The queue pair may be faster than the RTU. */
+	/* The first packet of the queue pair may overtake the RTU. */
 	if (random_chance(&app->world->random, 500)) {
 		h = world_schedule(app->world, app->world->plan.trip, DATA);
 		h->host = app->world->attempts[app->attempt].to;
@@ -332,7 +335,9 @@ static void is_ready(struct app *app)
 	decide_about_end(app);
 }
 
-/* A packet of the active end's queue pair: the owner of the queue pair that it goes to gets it. */
+/*
+ * The first packet of the active end's queue pair establishes the end whose queue pair receives it.
+ */
 static void data_arrives(struct world *world, const struct happening *h)
 {
 	const struct app *from = &world->apps[h->app];
@@ -359,7 +364,7 @@ static void disconnects(struct app *app)
 	if (result != CM_OK)
 		return;
 	app->disconnects = true;
-	/* Whatever it has waited for so far, from now on it waits for the answer to this. */
+	/* From now on the application waits for the response to the DREQ and for nothing else. */
 	if (cm_conn_state(conn) == CM_DREQ_SENT && state != CM_DREQ_SENT)
 		app->waits_since = app->world->now;
 }

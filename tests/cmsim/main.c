@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * cmsim: runs seeds through the simulated world of connection managers.
- */
+/* cmsim: simulates connection managers, one run per seed. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +76,7 @@ static int run_kept(struct world *world, const char *path)
 	return seeds == 0 || failures > 0;
 }
 
-/* A mutant is found when any seed fails. */
+/* A mutant is found if any seed fails. */
 static int run_mutants(struct world *world, uint64_t start, uint64_t seeds)
 {
 	uint32_t survivors = 0;

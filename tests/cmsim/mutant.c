@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deliberate faults of one line each: rows of the table of states that are changed, and functions
- * that do not do what they should.  The linker puts them in the way (--wrap).
+ * Deliberate faults of one line each: changed rows of the state table, and functions that
+ * misbehave.  The linker inserts them (--wrap).
  */
 #include <stddef.h>
 
@@ -10,7 +10,7 @@
 
 uint32_t mutant_now;
 
-/* A row of the table, and what it becomes; without legal the row is taken out. */
+/* A row of the state table and its replacement; if that is not legal, the row is removed. */
 struct changed_row {
 	const char *name;
 	enum cm_state state;

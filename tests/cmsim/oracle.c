@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Invariants, written without reference to the states of the manager: which events may follow
- * which, each once and in time; both ends agree; nothing is left over.
+ * Invariants, independent of the states of the manager: events occur in a permitted order, at most
+ * once and in time; both ends agree; nothing is left over.
  */
 #include <stddef.h>
 #include <string.h>
@@ -9,18 +9,18 @@
 #include "cmsim/world.h"
 
 #define BIT(event) (1u << CM_EVENT_##event)
-/* Longer than any request or reply is tried, with the extension that an MRA brings. */
+/* Longer than any request or reply is repeated, including the extension by an MRA. */
 #define LONGEST_WAIT (2 * CM_GIVE_UP_NS + 1000 * CM_MS)
-/* Longer than any message takes. */
+/* Longer than any message is in transit. */
 #define ON_THE_WAY (1000 * CM_MS)
-/* The last repetition of a DREQ may be this long before its end. */
+/* Maximum time between the last repetition of a DREQ and giving up. */
 #define REPEATED_WITHIN (5000 * CM_MS)
-/* Per mille: so many losses in a row that all repetitions are lost do not come in any run. */
+/* Per mille: with at most this loss rate no run loses all repetitions of a message. */
 #define TOLERABLE_LOSS 150
-/* A connection with all its losses: no more requests than this reach the application. */
+/* Maximum number of request events of one attempt, even with losses. */
 #define MOST_REQUESTS 12
 
-/* Events that may precede each event, and events that must. */
+/* Events that must precede each event (after), and events that must not. */
 static const struct {
 	uint32_t after, not_after;
 	bool active, passive;
@@ -77,7 +77,10 @@ static void check_time(struct app *app, enum cm_event_type type)
 	const struct world *world = app->world;
 	uint64_t longest = world->plan.mras ? LONGEST_WAIT : CM_GIVE_UP_NS, waited = 0;
 
-	/* Each of those before it counts no longer than until its first repetition. */
+	/*
+	 * With a request limit each earlier request delays the others at most until its first
+	 * repetition.
+	 */
 	if (world->plan.req_limit > 0)
 		longest += APPS * 50 * CM_MS;
 
@@ -87,14 +90,14 @@ static void check_time(struct app *app, enum cm_event_type type)
 		world_fail(app->world, "an event came too late");
 	if (type != CM_EVENT_TIMEWAIT_EXIT)
 		app->waits_since = 0;
-	/* No answer to a DREQ takes so long: it has been given up. */
+	/* No response to a DREQ takes this long: the DREQ has been given up. */
 	if ((type == CM_EVENT_UNREACHABLE ||
 	     (type == CM_EVENT_DISCONNECTED && waited > CM_GIVE_UP_NS / 2)) &&
 	    world->plan.deaths == 0 && world->plan.hasty == 0 && world->plan.loss <= TOLERABLE_LOSS)
 		world_fail(app->world, "unreachable, though the peer is there");
 }
 
-/* The end on the other side that has learned of us. */
+/* Returns the other end of the connection, whose QPN and PSN this end has received, or NULL. */
 static const struct app *counterpart(const struct app *app)
 {
 	const struct world *world = app->world;
@@ -109,7 +112,7 @@ static const struct app *counterpart(const struct app *app)
 	return NULL;
 }
 
-/* The peer's attributes that the queue pair gets must be those that the peer has. */
+/* The peer's attributes for the queue pair must be those that the peer has sent. */
 static void check_attributes(struct app *app, const struct cm_conn *conn)
 {
 	const struct app *other = counterpart(app);
@@ -132,7 +135,7 @@ static void check_request(struct app *app, const struct cm_event *event)
 
 	if (++attempt->requests > MOST_REQUESTS)
 		world_fail(world, "a request is told again and again");
-	/* A refusal is remembered for half a second. */
+	/* The manager recognizes repetitions of a rejected request for half a second. */
 	if (world->plan.jitter < 100 * CM_MS && world->plan.loss == 0 &&
 	    world->plan.duplication == 0 && world->plan.deaths == 0 && world->plan.hasty == 0 &&
 	    !world->plan.slow_apps && attempt->requests > 1)
@@ -143,7 +146,7 @@ static void check_request(struct app *app, const struct cm_event *event)
 	}
 }
 
-/* SIDR carries no PSN: it has to do that an end there accepted with this number. */
+/* SIDR has no PSN, so this only checks that an end on the host has accepted with this number. */
 static bool has_queue_pair(const struct world *world, uint32_t host, uint32_t qpn)
 {
 	for (uint32_t i = 0; i < world->app_count; i++)
@@ -206,7 +209,10 @@ void oracle_request(struct world *world, uint32_t host, uint32_t from, const str
 	}
 }
 
-/* On a good network with quick applications nothing is strange, and no request is repeated. */
+/*
+ * Some verdicts must never occur; without network faults and with quick applications no request is
+ * repeated.
+ */
 void oracle_verdict(struct world *world, uint16_t attr, enum cm_verdict verdict)
 {
 	const struct plan *plan = &world->plan;
@@ -230,7 +236,10 @@ static bool same_life(const struct app *app)
 	return host->cm && host->incarnation == app->incarnation;
 }
 
-/* The peer of an established end is established, unless no message could reach it. */
+/*
+ * The peer of an established end must be established, unless no message about the peer's end could
+ * arrive.
+ */
 static void check_agreement(struct app *app)
 {
 	struct world *world = app->world;
@@ -253,7 +262,10 @@ static void check_agreement(struct app *app)
 	}
 	if (other->conn && !other->destroyed && cm_conn_state(other->conn) == CM_ESTABLISHED)
 		return;
-	/* With losses, all repetitions may be lost, if they ended before the calm. */
+	/*
+	 * With losses, all repetitions may have been lost, if they ended before the network was
+	 * calm.
+	 */
 	untold = world->plan.loss > 0 &&
 		 (!other->destroyed ||
 		  other->destroyed_at + CM_DESTROY_DREQ_NS < world->calm_at + REPEATED_WITHIN);

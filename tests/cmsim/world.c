@@ -9,7 +9,7 @@
 
 #define SECOND (1000 * CM_MS)
 #define MOST_HAPPENINGS 100000
-/* Give-up times of both messages, with an MRA each, and the applications' pauses. */
+/* Time limits of REQ and REP, each extended by an MRA, and the pauses of the applications. */
 #define SETTLING (320 * SECOND)
 #define AFTERWARDS (40 * SECOND)
 
@@ -52,7 +52,7 @@ static void swap(struct happening *a, struct happening *b)
 	*b = c;
 }
 
-/* The new one floats up; nothing that is written afterwards may change its place. */
+/* Adds a happening and moves it up the heap; the caller must not change its time afterwards. */
 struct happening *world_schedule(struct world *world, uint64_t after, enum happening_kind kind)
 {
 	uint32_t i = world->queued++;
@@ -143,7 +143,7 @@ static struct cm_listener *listen_for(struct host *host, enum cm_service service
 	return listener;
 }
 
-/* A new process: other ids, the same GUID. */
+/* Starts a new process: with other ids, but the same GUID. */
 static void host_start(struct host *host)
 {
 	const struct cm_config config = {
@@ -240,7 +240,7 @@ static void start(struct world *world)
 	world->calm_at = world->now + 2 * span + random_below(r, 30) * SECOND;
 }
 
-/* Some times over, for the answers go nowhere. */
+/* Sends each last message several times, because nobody receives the responses. */
 static void execute_last_messages(struct host *host)
 {
 	struct world *world = host->world;
@@ -270,7 +270,7 @@ static void host_dies(struct world *world, uint32_t number)
 	world_schedule(world, gone, HOST_RETURNS)->host = number;
 }
 
-/* A host that comes back connects again as before. */
+/* A restarted host connects again as before. */
 static void host_returns(struct world *world, uint32_t number)
 {
 	uint32_t before = world->plan.attempts;
@@ -308,7 +308,7 @@ static void answer_with_mra(struct world *world, const struct happening *h)
 	put_on_wire(world, &world->hosts[h->host], h->from.sgid[15] - 1u, bytes);
 }
 
-/* Both ids have to be right; such a message changes nothing. */
+/* Delivers a message with one wrong id, which must not change the state of the connection. */
 static void stray_arrives(struct world *world)
 {
 	struct app *app = &world->apps[random_below(&world->random, world->app_count + 1)];
@@ -320,7 +320,7 @@ static void stray_arrives(struct world *world)
 	if (app == &world->apps[world->app_count] || !app->conn)
 		return;
 	cm_conn_info(app->conn, &info);
-	/* All messages have the ids in the same place. */
+	/* RTU, DREQ and DREP have the ids in the same place. */
 	mad.dreq.local_id = info.remote_id + 1;
 	mad.dreq.remote_id = info.local_id;
 	if (mad.attr == MAD_DREQ)
@@ -398,7 +398,9 @@ static void happen(struct world *world, const struct happening *h)
 	}
 }
 
-/* When something happens next, and on which host if it is a timer. */
+/*
+ * Returns the time of the next happening or timer; *timer_of is the host of a timer, else NOBODY.
+ */
 static uint64_t next_time(const struct world *world, uint32_t *timer_of)
 {
 	uint64_t next = world->queued > 0 ? world->queue[0].at : CM_NEVER;

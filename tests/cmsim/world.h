@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Two or three hosts whose connection managers talk over a network that loses, repeats and
- * reorders, with applications that connect, accept, refuse, close and destroy at any moment, and
- * hosts that die and come back.  All in virtual time, all decided by a seed.
+ * Simulates two or three hosts whose connection managers communicate over a network that loses,
+ * repeats and reorders messages, with applications that connect, accept, reject, disconnect and
+ * destroy at any time, and with hosts that crash and restart.  Time is virtual, and the seed
+ * determines the whole run.
  *
- *   world.c    the hosts, the network, the queue of what happens when
- *   app.c      the applications
- *   oracle.c   what must hold at each event, and at the end
+ *   world.c    hosts, network, and the queue of happenings
+ *   app.c      applications
+ *   oracle.c   invariants, checked at each event and at the end
  *   mutant.c   deliberate faults, which the oracle must find
- *   main.c     the program
+ *   main.c     main program
  */
 #ifndef UROCE_CMSIM_WORLD_H
 #define UROCE_CMSIM_WORLD_H
@@ -26,20 +27,20 @@
 /* One end of a connection, as its application sees it. */
 struct app {
 	struct world *world;
-	struct cm_conn *conn; /* NULL: released, or its host died */
+	struct cm_conn *conn; /* NULL: released, or its host has crashed */
 	uint32_t host, incarnation;
 	uint32_t attempt;
 	bool active;
 	bool destroyed;
 	bool accepted, readied, refused, disconnects;
 	bool told[CM_EVENTS];
-	bool has_last_message; /* to be sent when its host dies */
+	bool has_last_message; /* sent if its host crashes */
 	struct cm_path last_message_path;
 	uint8_t last_message[MAD_BYTES];
-	bool superseded;		 /* the peer uses its queue pair for something new */
+	bool superseded;		 /* the peer uses its QP for a new connection */
 	uint32_t remote_qpn, remote_psn; /* learned with REQ or REP */
 	uint32_t qpn, psn;
-	uint64_t waits_since; /* for an event that has to come, or 0 */
+	uint64_t waits_since; /* start of the wait for an event that must occur; 0: none */
 	uint64_t established_at, destroyed_at, died_at;
 };
 
@@ -47,7 +48,7 @@ struct app {
 struct attempt {
 	bool datagram;
 	uint32_t from, to;
-	uint32_t app;	      /* the active end, NOBODY before it began */
+	uint32_t app;	      /* index of the active end; NOBODY until it starts */
 	uint32_t requests;    /* number of request events */
 	uint32_t established; /* number of ESTABLISHED events at passive ends */
 };
@@ -55,12 +56,12 @@ struct attempt {
 struct host {
 	struct world *world;
 	uint32_t number;
-	struct cm *cm; /* NULL: dead */
+	struct cm *cm; /* NULL: crashed */
 	struct cm_listener *listener, *datagrams;
 	uint32_t incarnation;
 	uint64_t guid;
 	uint32_t next_qpn;
-	uint32_t waiting;    /* connections that the application has not answered */
+	uint32_t waiting;    /* requests that the application has not answered */
 	struct cm_path path; /* its own address in sgid */
 };
 
@@ -75,7 +76,7 @@ enum happening_kind {
 	APP_DESTROYS,
 	HOST_DIES,
 	HOST_RETURNS,
-	STRAY, /* a message with a right id and a wrong one */
+	STRAY, /* a message with one correct and one wrong id */
 };
 
 struct happening {
@@ -90,15 +91,15 @@ struct plan {
 	uint32_t hosts, attempts, deaths;
 	uint32_t loss, duplication; /* per mille */
 	uint64_t trip, jitter;	    /* ns */
-	uint32_t hasty;		    /* per mille: applications that destroy at any moment */
+	uint32_t hasty;		    /* per mille: applications that destroy at any time */
 	uint32_t backlog;
 	uint32_t req_limit; /* as in struct cm_config */
 	bool slow_apps;
-	bool same_qpns; /* a host that comes back uses the same queue pair numbers */
+	bool same_qpns; /* a restarted host uses the same queue pair numbers */
 	uint32_t strays;
-	bool last_messages; /* a host that dies has its last messages sent by others */
+	bool last_messages; /* others send the last messages of a crashed host */
 	bool long_deaths;
-	bool mras; /* repeated REQs bring an MRA, as from the kernel */
+	bool mras; /* repeated REQs are answered with an MRA, as by the kernel */
 };
 
 struct total {
@@ -111,7 +112,7 @@ struct world {
 	struct plan plan;
 	struct sim_random random;
 	uint64_t now, order;
-	uint64_t calm_at; /* from here on nothing is lost, no host dies and nothing begins */
+	uint64_t calm_at; /* from now on nothing is lost, no host crashes and nothing begins */
 	bool calm;
 	struct host hosts[HOSTS];
 	struct attempt attempts[ATTEMPTS];
@@ -125,7 +126,7 @@ struct world {
 	uint32_t mutant; /* 0: none */
 };
 
-/* One seed; false with world->reason when something was wrong. */
+/* Runs one seed.  Returns false, with world->reason, if something was wrong. */
 bool world_run(struct world *world, uint64_t seed);
 struct world *world_new(void);
 void world_free(struct world *world);
@@ -145,18 +146,21 @@ void app_last_message(void *owner, struct cm_conn *conn, const struct cm_path *p
 void app_destroy(struct app *app);
 
 /* oracle.c */
-/* Before the application sees it. */
+/* Called before the application gets the event. */
 void oracle_event(struct app *app, const struct cm_event *event);
 void oracle_verdict(struct world *world, uint16_t attr, enum cm_verdict verdict);
-/* A REQ has arrived at a host. */
+/* Called when a REQ has arrived at a host. */
 void oracle_request(struct world *world, uint32_t host, uint32_t from, const struct mad_req *req);
-/* Long after the network has become calm: all is decided, both ends agree. */
+/*
+ * Called long after the network has become calm: every connection must be decided, and both ends
+ * must agree.
+ */
 void oracle_settled(struct world *world);
-/* All is destroyed, and time has passed. */
+/* Called some time after all connections have been destroyed: nothing may be left. */
 void oracle_empty(struct world *world);
 
 /* mutant.c */
 extern uint32_t mutant_now;
-const char *mutant_name(uint32_t mutant); /* NULL behind the last; 0 is no mutant */
+const char *mutant_name(uint32_t mutant); /* NULL after the last; 0 is no mutant */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * For a test program whose every test begins with a fresh pair (cm_pair.h): the pair, its two
- * managers, and how a test is listed.  Included behind cmocka.h.
+ * For test programs in which every test starts with a new pair (cm_pair.h): the pair, its two
+ * managers, and a macro that lists a test.  To be included after cmocka.h.
  */
 #ifndef UROCE_TESTS_UNIT_CM_FIXTURE_H
 #define UROCE_TESTS_UNIT_CM_FIXTURE_H

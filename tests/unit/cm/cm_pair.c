@@ -12,7 +12,7 @@ static struct pair_side *other_side(struct pair *pair, const struct pair_side *s
 	return &pair->side[side == &pair->side[0] ? 1 : 0];
 }
 
-/* The cm's owner is its side; the pair is found from both. */
+/* The owner of a manager is its side; this is the pair of that side. */
 static struct pair *the_pair;
 
 static void on_send(void *owner, const struct cm_path *path, const uint8_t *mad)
@@ -141,7 +141,7 @@ struct pair *pair_new(void)
 	return pair;
 }
 
-/* Drops messages that are not delivered, so that a test need not count those of others. */
+/* Drops the newest messages if many are on the wire, so that a test need not drop each one. */
 static void lose_surplus(struct pair *pair)
 {
 	if (pair->on_wire > PAIR_WIRE / 2)
@@ -196,7 +196,7 @@ void pair_empty(struct pair *pair, uint32_t side)
 
 void pair_free(struct pair *pair)
 {
-	/* A request that is still under way would make a connection more. */
+	/* A request that is still on the wire would create another connection. */
 	pair->on_wire = 0;
 	destroy_all(pair, 0);
 	destroy_all(pair, 1);
@@ -314,8 +314,8 @@ void pair_wait(struct pair *pair, uint64_t ns)
 		if (next > pair->now)
 			pair->now = next;
 		/*
-		 * Messages that are not delivered are lost, so that a test need not count those of
-		 * others.
+		 * Drop the newest messages if many are on the wire, so that a test need not drop
+		 * each one.
 		 */
 		if (pair->on_wire > PAIR_WIRE / 2)
 			pair->on_wire = PAIR_WIRE / 4;

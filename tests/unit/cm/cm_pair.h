@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Two connection managers with a wire between them that a test holds in its hands: messages wait
- * until they are delivered, lost or delivered twice.
+ * Two connection managers and a simulated wire between them that the test controls: messages wait
+ * until the test delivers, drops or duplicates them.
  */
 #ifndef UROCE_TESTS_UNIT_CM_PAIR_H
 #define UROCE_TESTS_UNIT_CM_PAIR_H
@@ -17,11 +17,11 @@ struct pair_side {
 	struct cm_listener *listener[2]; /* side 1 only: for connections, for datagrams */
 	struct cm_path path;		 /* to the other side */
 	uint64_t guid;
-	uint32_t room; /* how many more connections accept_conn makes */
+	uint32_t room; /* number of connections that accept_conn will still create */
 	struct cm_conn *newest;
 	uint32_t released;
-	uint32_t last_messages;	 /* that are left */
-	struct mad last_message; /* the last that was left */
+	uint32_t last_messages;	 /* number of stored last messages */
+	struct mad last_message; /* the one stored last */
 	uint32_t events;
 	struct {
 		enum cm_event_type type;
@@ -44,37 +44,37 @@ struct pair {
 
 /* A pair in which side 1 listens for connections (CM_RC) and datagrams at PAIR_PORT. */
 struct pair *pair_new(void);
-/* Destroys what is left, waits for all to be released, and frees. */
+/* Destroys the remaining connections, waits until all are released, and frees the pair. */
 void pair_free(struct pair *pair);
 
 /* Destroys the connections of one side and lets time pass until they are released. */
 void pair_empty(struct pair *pair, uint32_t side);
 
-/* For a manager of the test's own, whose owner is a side of the pair. */
+/* Callbacks for a manager that the test creates; its owner must be a side of the pair. */
 const struct cm_ops *pair_ops(void);
 
 struct cm_conn *pair_conn(struct pair *pair, uint32_t side);
 struct cm_connect_param pair_connect_param(const struct pair *pair, uint32_t side);
 struct cm_accept_param pair_accept_param(const struct pair *pair, uint32_t side);
 
-/* The oldest message under way: its attribute, 0 without one. */
+/* Returns the attribute of the oldest message on the wire, or 0 if there is none. */
 uint16_t pair_next(const struct pair *pair);
 enum cm_verdict pair_deliver(struct pair *pair);
 void pair_lose(struct pair *pair);
-/* Delivers and puts a copy at the end. */
+/* Delivers the oldest message, and appends a copy of it to the wire. */
 enum cm_verdict pair_deliver_twice(struct pair *pair);
 void pair_deliver_all(struct pair *pair);
-/* A message of the test's own. */
+/* Delivers a message of the test directly, not over the wire. */
 enum cm_verdict pair_inject(struct pair *pair, uint32_t to, const struct mad *mad);
 
-/* Time passes, timers act; nothing is delivered. */
+/* Advances the clock; timers expire, but nothing is delivered. */
 void pair_wait(struct pair *pair, uint64_t ns);
 
-/* The last event of a side, and how many there were of a type. */
+/* Type of the last event of a side (CM_EVENTS: none), and number of its events of one type. */
 enum cm_event_type pair_last_event(const struct pair *pair, uint32_t side);
 uint32_t pair_count(const struct pair *pair, uint32_t side, enum cm_event_type type);
 
-/* Side 0 connects and both are established; gives both ends. */
+/* Side 0 connects, both sides become established, and conn[] gets the two ends. */
 void pair_establish(struct pair *pair, struct cm_conn *conn[2]);
 void pair_establish_qps(struct pair *pair, struct cm_conn *conn[2], uint32_t qpn0, uint32_t qpn1);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections between two managers, message by message: what the other side sees of losses,
- * repetitions and refusals; test_cm_end.c has the end.
+ * Establishment of connections between two managers, message by message: effects of losses,
+ * repetitions and rejections on the other side.  test_cm_end.c tests the end of connections.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -81,12 +81,12 @@ static void test_parameters_arrive(void **state)
 	assert_int_equal(attr[0].ack_timeout, 17);
 	assert_int_equal(info[0].local_id, info[1].remote_id);
 	assert_int_equal(info[1].local_id, info[0].remote_id);
-	/* rule C19 test: each side knows both bits. */
+	/* rule C19 test: each side knows the flow control bit of both sides. */
 	assert_true(info[0].flow_control && info[1].peer_flow_control);
 	assert_false(info[1].flow_control || info[0].peer_flow_control);
 }
 
-/* A lost REQ is repeated after 50 ms, a lost REP likewise, and the RTU with the repeated REP. */
+/* A lost REQ or REP is repeated after 50 ms, and a lost RTU in response to the repeated REP. */
 static void test_losses_heal_early(void **state)
 {
 	(void)state;
@@ -114,7 +114,7 @@ static void test_losses_heal_early(void **state)
 	assert_int_equal(pair_count(pair, 1, CM_EVENT_ESTABLISHED), 1);
 }
 
-/* A repeated REQ makes no second connection, and brings the REP again, never an MRA. */
+/* A repeated REQ creates no second connection; the response is the REP again, never an MRA. */
 static void test_same_req_brings_rep(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static void test_same_req_brings_rep(void **state)
 	assert_int_equal(pair_count(pair, 1, CM_EVENT_REQ), 1);
 }
 
-/* The first packet stands for a lost RTU, and a late RTU changes nothing. */
+/* The first packet replaces a lost RTU; an RTU that arrives later has no effect. */
 static void test_first_packet_establishes(void **state)
 {
 	(void)state;
@@ -162,7 +162,10 @@ static void test_gives_up(void **state)
 	assert_true(pair->now - began == CM_GIVE_UP_NS);
 }
 
-/* Fewer retries give up earlier: one more than max_cm_retries times the answer's time. */
+/*
+ * With fewer retries the manager gives up sooner: after max_cm_retries + 1 intervals, each the
+ * response time plus two packet life times.
+ */
 static void test_gives_up_as_attributes_say(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
@@ -180,7 +183,7 @@ static void test_gives_up_as_attributes_say(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_UNREACHABLE);
 }
 
-/* An MRA makes the active side wait longer, once. */
+/* An MRA extends the time limit of the active side, but only once. */
 static void test_mra_stretches_once(void **state)
 {
 	struct mad mra = { .attr = MAD_MRA };
@@ -232,7 +235,10 @@ static void test_refusals(void **state)
 	assert_int_equal(pair->side[0].event[2].mad.rej.reason, MAD_REJECT_NO_RESOURCES);
 }
 
-/* The application's refusal arrives with its data, and again when it was lost. */
+/*
+ * The application's rejection arrives with its private data; if the REJ is lost, it is sent again
+ * in response to the repeated REQ.
+ */
 static void test_reject(void **state)
 {
 	(void)state;
@@ -251,7 +257,7 @@ static void test_reject(void **state)
 	assert_int_equal(cm_conn_state(conn[1]), CM_IDLE);
 }
 
-/* A REJ of the REQ that comes late, after the REP, is of a copy and changes nothing. */
+/* A REJ of the REQ that arrives after the REP rejects a copy of the REQ, and has no effect. */
 static void test_late_refusal_of_a_copy(void **state)
 {
 	struct mad rej = { .attr = MAD_REJ };
@@ -267,7 +273,7 @@ static void test_late_refusal_of_a_copy(void **state)
 	assert_int_equal(cm_conn_state(conn[0]), CM_ESTABLISHED);
 }
 
-/* The active side that goes before it is ready is a refusal for the passive one. */
+/* If the active side is destroyed before it sends the RTU, the passive side gets a rejection. */
 static void test_destroyed_before_ready(void **state)
 {
 	(void)state;
@@ -280,7 +286,10 @@ static void test_destroyed_before_ready(void **state)
 	assert_int_equal(pair->side[1].event[1].mad.rej.refers_to, MAD_REFERS_TO_REP);
 }
 
-/* One that is destroyed before the REP came: the REJ finds the passive side by GUID and id. */
+/*
+ * If the active side is destroyed before the REP arrives, its REJ has no remote id: the passive
+ * side finds the connection by GUID and local id of the sender.
+ */
 static void test_destroyed_before_reply(void **state)
 {
 	(void)state;
@@ -295,7 +304,7 @@ static void test_destroyed_before_reply(void **state)
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 }
 
-/* Long after, the repeated REP of a passive side that is not waited for is answered with a REJ. */
+/* A REP that arrives long after the active side was destroyed is answered with a REJ. */
 static void test_reply_to_nobody(void **state)
 {
 	(void)state;
@@ -312,8 +321,8 @@ static void test_reply_to_nobody(void **state)
 }
 
 /*
- * A restarted peer uses the same queue pair number: it gets MAD_REJECT_STALE, and a DREQ on the old
- * connection, and repeats its REQ once by itself, with another id.
+ * A restarted peer uses the same QPN: it gets MAD_REJECT_STALE, and a DREQ for the old connection,
+ * and repeats its REQ once automatically, with another id.
  */
 static void test_stale(void **state)
 {
@@ -345,7 +354,10 @@ static void test_stale(void **state)
 	assert_int_equal(pair_deliver(pair), CM_HANDLED);
 }
 
-/* A peer that died after its REQ or its REP, before we were ready: refused, with a REJ made up. */
+/*
+ * A peer restarts after its REQ or its REP, before we were ready: its new REQ is rejected, and the
+ * old connection reports a rejection with a REJ that the manager has made up.
+ */
 static void test_stale_before_ready(void **state)
 {
 	struct cm_conn *old;
@@ -375,7 +387,10 @@ static void test_stale_before_ready(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 }
 
-/* A REP from a queue pair that an older connection has: that one is over, and the REP is taken. */
+/*
+ * A REP from a queue pair that already has a connection here: the old connection is disconnected,
+ * and the REP is accepted.
+ */
 static void test_stale_reply(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
@@ -442,7 +457,7 @@ static void test_rep_for_the_dead(void **state)
 	accept_it();
 	rep = pair->wire[0].mad;
 	pair_lose(pair);
-	/* The REJ names the ids, as that of the process itself would. */
+	/* The REJ contains both ids, like a REJ of the process itself. */
 	rep.rep.remote_id ^= 1u << 31;
 	assert_int_equal(pair_inject(pair, 0, &rep), CM_REPLIED_UNKNOWN);
 	assert_int_equal(pair->wire[0].mad.rej.local_id, rep.rep.remote_id);
@@ -452,7 +467,7 @@ static void test_rep_for_the_dead(void **state)
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 }
 
-/* The second rejection for that reason is reported. */
+/* The second rejection with MAD_REJECT_STALE is reported. */
 static void test_stale_twice(void **state)
 {
 	struct cm_conn *old[2];
@@ -473,8 +488,10 @@ static void test_stale_twice(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 }
 
-/* No more than CM_REQ_LIMIT requests to a peer are unanswered; the next begin when one is answered,
- * or is repeated, whichever comes first. */
+/*
+ * At most CM_REQ_LIMIT requests to a peer are unanswered; the next one is sent when one of them is
+ * answered or is due for repetition, whichever comes first.
+ */
 static void test_storm(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
@@ -490,7 +507,10 @@ static void test_storm(void **state)
 			pair->on_wire = 1;
 	}
 	assert_int_equal(*sent, CM_REQ_LIMIT);
-	/* One is answered, one that waits is given up by its owner, all others are late. */
+	/*
+	 * One is answered, one that is queued is destroyed by its owner, and all others are due for
+	 * repetition.
+	 */
 	pair->side[1].room = 0;
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_BACKLOG);
 	assert_int_equal(pair_deliver(pair), CM_HANDLED);
@@ -513,7 +533,7 @@ static void test_storm(void **state)
 	cm_destroy(cm[0], all[0], pair->now);
 }
 
-/* Calls that do not belong into a state are refused and send nothing. */
+/* Calls that the state does not allow fail and send nothing. */
 static void test_calls_in_wrong_states(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);

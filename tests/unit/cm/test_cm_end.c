@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* End of connections: the events of both sides, whichever begins and whatever is lost. */
+/* End of connections: events of both sides, for either initiator and with lost messages. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void test_disconnect(void **state)
 	}
 }
 
-/* An application that does not react is answered for after a second. */
+/* If the application does not react to a DREQ, the manager sends the DREP after a second. */
 static void test_grace(void **state)
 {
 	(void)state;
@@ -51,7 +51,7 @@ static void test_grace(void **state)
 	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
 }
 
-/* DREQs that cross: both sides are disconnected, once, whatever becomes of the DREPs. */
+/* DREQs that cross: each side reports one disconnect, whether or not DREPs arrive. */
 static void test_crossing_disconnects(void **state)
 {
 	(void)state;
@@ -88,7 +88,7 @@ static void test_destroy_sends_dreqs(void **state)
 	assert_int_equal(pair_count(pair, 0, CM_EVENT_DISCONNECTED), 0);
 }
 
-/* DREQs to a peer that does not exist any more end after 15 s. */
+/* DREQs to a peer that no longer exists end after 15 s. */
 static void test_destroy_dreqs_end(void **state)
 {
 	(void)state;
@@ -122,8 +122,10 @@ static void test_foreign_disconnects(void **state)
 	assert_int_equal(pair->on_wire, 0);
 }
 
-/* While a connection stands, a DREQ lies ready for the case that the process is killed; the peer
- * takes it for ours. */
+/*
+ * While a connection is established, a DREQ is stored for the case that the process is killed; the
+ * peer accepts it like a DREQ of the process.
+ */
 static void test_last_message(void **state)
 {
 	(void)state;
@@ -141,8 +143,11 @@ static void test_last_message(void **state)
 	assert_int_equal(pair->side[1].last_messages, 0);
 }
 
-/* A refusal lies ready as well, for as long as it is remembered: it may be lost with its sender.
- * One that has been accepted before has another last message until then. */
+/*
+ * A REJ is stored as well, as long as the manager would repeat it: it may be lost right before its
+ * sender is killed.  A connection that has been accepted before the rejection has a DREQ as last
+ * message until then.
+ */
 static void test_will_of_refusal(void **state)
 {
 	const struct cm_reject_param refusal = { .reason = MAD_REJECT_CONSUMER,

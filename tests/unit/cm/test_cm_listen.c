@@ -24,7 +24,7 @@ static struct cm_listen_param wildcard(void)
 	};
 }
 
-/* The user of a listener identifies it in a request event; pair expects its side there. */
+/* The user of a listener identifies it in a request event; cm_pair.c expects a side there. */
 static struct cm_listener *listen_at(const struct cm_listen_param *param)
 {
 	struct cm_listener *listener = NULL;
@@ -41,7 +41,9 @@ static void end_listening(struct cm_listener *listener)
 	free(listener);
 }
 
-/* A request with an IP header of this family (0: none) for this address of side 1. */
+/*
+ * Delivers a REQ with an IP header of this version and family (0: none) for this address of side 1.
+ */
 static enum cm_verdict ask_in_version(uint8_t version, uint8_t family, const uint8_t *address)
 {
 	struct cm_ip_header header = { .family = family };
@@ -68,7 +70,7 @@ static enum cm_verdict ask(uint8_t family, const uint8_t *address)
 
 static const uint8_t ipv6_address[16] = { 0xfd, [15] = 9 };
 
-/* The address and the family in the request decide, not only the port. */
+/* The address and the family of a request must match the listener, not only the port. */
 static void test_address_and_family(void **state)
 {
 	struct cm_listen_param param = wildcard();
@@ -102,7 +104,7 @@ static void test_address_and_family(void **state)
 	assert_int_equal(ask(4, mine), CM_REFUSED_SERVICE);
 }
 
-/* Without an IP header its place may look like one, of any version. */
+/* Without an IP header the private data may resemble one, of any version. */
 static void test_no_header(void **state)
 {
 	struct cm_listen_param param = wildcard();
@@ -135,7 +137,7 @@ static void note_listener(void *owner, struct cm_conn *conn, const struct cm_eve
 	last_listener = event->listener;
 }
 
-/* The most specific of several listeners gets it. */
+/* The most specific of several listeners gets the request. */
 static void test_most_specific(void **state)
 {
 	struct cm_listen_param param = wildcard();
@@ -147,7 +149,7 @@ static void test_most_specific(void **state)
 	struct cm *before = cm[1];
 
 	(void)state;
-	/* A manager of its own, whose events identify the listener. */
+	/* A separate manager, whose event callback records the listener. */
 	cm[1] = cm_init(malloc(cm_bytes()), &config);
 	pair->side[1].cm = cm[1];
 	ops = *pair_ops();
@@ -174,7 +176,9 @@ static void test_most_specific(void **state)
 	pair->side[1].cm = before;
 }
 
-/* The same twice is refused; another device, address or family is not the same. */
+/*
+ * A second listener with the same parameters is refused; one with another device or family is not.
+ */
 static void test_in_use(void **state)
 {
 	struct cm_listen_param param = wildcard();
@@ -197,7 +201,7 @@ static void test_in_use(void **state)
 	assert_null(listen_at(&param));
 }
 
-/* A REQ whose path names another GID than the one that it came to is refused with reason 12. */
+/* A REQ whose path contains another GID than its destination is rejected with reason 12. */
 static void test_path_of_another(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
@@ -232,8 +236,10 @@ static struct cm_conn *request_datagrams(uint16_t port)
 	return conn;
 }
 
-/* A datagram service answers with its queue pair; a lost answer is given again to the same request,
- * and the application is asked once. */
+/*
+ * A datagram service replies with its QPN; if the reply is lost, the repeated request gets the same
+ * reply, and the application gets one event.
+ */
 static void test_datagram_service(void **state)
 {
 	const struct cm_sidr_reply_param reply = { .qpn = 0x77, .qkey = 0x01234567 };
@@ -262,7 +268,7 @@ static void test_datagram_service(void **state)
 	assert_int_equal(pair->side[1].released, 1);
 }
 
-/* Status 1 where nothing serves the port, 2 where it is refused or no more may wait. */
+/* Status 1 if no listener has the port, 2 if the request is rejected or the backlog is full. */
 static void test_datagram_refusals(void **state)
 {
 	const struct cm_reject_param no = { .private_data = (const uint8_t *)"no",
@@ -328,7 +334,10 @@ static void test_requests_of_two_hosts(void **state)
 	pair->side[0].path.sgid[14]--;
 }
 
-/* Ids: the slot on top, never 0, another start for another process. */
+/*
+ * Communication ids: the slot is in the upper bits, 0 is skipped, and each process has another
+ * start.
+ */
 static void test_ids(void **state)
 {
 	struct cm_config config = {

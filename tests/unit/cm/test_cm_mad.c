@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The connection manager's messages: where each field is, what is refused, and that encoding and
- * decoding are inverse.
+ * Messages of the connection manager: the position of each field, rejected MADs, and encoding and
+ * decoding as inverse functions.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 #include "util/gid.h"
 
 /*
- * A second derivation of the table: bytes of the message, and of those the bits, 7 the most
- * significant, as IBA's figures and the kernel's macros count them.  last_byte and low_bit are
- * where the field ends.
+ * The table of fields, derived independently.  A field begins at high_bit of first_byte and ends at
+ * low_bit of last_byte; bytes count from the start of the message, and bit 7 is the most
+ * significant one, as in the figures of IBA and the macros of the kernel.
  */
 static const struct {
 	uint16_t attr;
@@ -127,7 +127,7 @@ static const struct mad_field *find(uint16_t attr, const char *name)
 	return NULL;
 }
 
-/* The table of fields is the second derivation, row by row, and has no others. */
+/* The table of fields equals the independent one, row by row, and has no other rows. */
 static void test_layout(void **state)
 {
 	size_t rows = 0, of_header = 0;
@@ -184,7 +184,7 @@ static void set_random(struct mad *mad, const struct mad_field *f)
 		return;
 	}
 	value >>= 64 - f->width;
-	/* The machine's order is whatever it is: the low bytes of the number. */
+	/* Independent of the byte order of the machine: these are the low bytes of the number. */
 	if (f->size == 1)
 		memcpy((uint8_t *)mad + f->member, &(uint8_t){ (uint8_t)value }, 1);
 	else if (f->size == 2)
@@ -226,7 +226,7 @@ static void test_decode_inverts_encode(void **state)
 	}
 }
 
-/* Every way in which 256 bytes can be something else has its reason. */
+/* Each reason why 256 bytes are no message of the connection manager has its own error. */
 static void test_refused(void **state)
 {
 	static const struct {
@@ -255,7 +255,9 @@ static void test_refused(void **state)
 	assert_int_equal(mad_decode(bytes, 0, &mad), MAD_BAD_LENGTH);
 }
 
-/* Version, family in the upper half of a byte, port, and IPv4 in the last four of sixteen bytes. */
+/*
+ * Version, family in the upper half of a byte, port, and IPv4 addresses in the last 4 of 16 bytes.
+ */
 static void test_ip_header(void **state)
 {
 	static const uint8_t ipv4[CM_IP_HEADER_BYTES] = {
@@ -286,7 +288,7 @@ static void test_ip_header(void **state)
 	assert_false(cm_ip_header_get(bytes, &h));
 }
 
-/* Service ids as the captures have them. */
+/* Service ids, with values from captures. */
 static void test_service_ids(void **state)
 {
 	uint64_t id = cm_service_id(CM_PS_TCP, 7174);

@@ -11,8 +11,10 @@
 
 #define LONG_TIME (1000000 * CM_MS)
 
-/* 4.096 us x 2^n; the sum of trip and delay rounded up, as the kernel does (values of its captures
- * and of its source). */
+/*
+ * Time codes are 4.096 us x 2^n; the ACK timeout is the sum of round trip and ACK delay, rounded up
+ * as in the kernel (values from captures of the kernel and from its source).
+ */
 static void test_codes(void **state)
 {
 	(void)state;
@@ -29,7 +31,7 @@ static void test_codes(void **state)
 	assert_int_equal(cm_ack_timeout(31, 31), 31);
 }
 
-/* The sends of a request that is never answered: 0, 50 ms, 250 ms, 1.25 s, then the interval. */
+/* Times at which an unanswered request is sent: 0, 50 ms, 250 ms, 1.25 s, then each interval. */
 static void test_repetitions(void **state)
 {
 	uint64_t interval = 2 * cm_code_ns(16) + cm_code_ns(20), at;
@@ -54,7 +56,7 @@ static void test_repetitions(void **state)
 	assert_true(cm_timing_next(&t) == t.give_up_at);
 }
 
-/* Absurd attributes: nothing is tried for less than an instant or for more than 70 s. */
+/* Extreme attributes: the time limit is at least 50 ms and at most 70 s. */
 static void test_bounds(void **state)
 {
 	struct timing t;
@@ -73,7 +75,10 @@ static void test_bounds(void **state)
 	assert_true(cm_timing_timewait(19) == CM_TIMEWAIT_MAX_NS);
 }
 
-/* An MRA of 68 s moves the end by no more than 70 s, once, and never brings it nearer. */
+/*
+ * An MRA of 68 s moves the time limit to at most 70 s from now, only once, and never to an earlier
+ * time.
+ */
 static void test_stretch(void **state)
 {
 	struct timing t;

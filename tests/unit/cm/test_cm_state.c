@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The table of states against a second derivation: rows typed from the kernel's state machine
- * (effect of a message or call on a state, messages sent, events raised), with our differences
- * marked.
+ * Compares the state table with an independent one, whose rows were typed from the kernel's state
+ * machine (effect of a message or call on a state, messages sent, events raised), with our
+ * differences marked.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -88,7 +88,7 @@ static const struct row rows[] = {
 	{ "MRA_REP_RCVD", CM_IN_DESTROY, "REJ_SENT", NEW, CM_NO_EVENT },
 	{ "MRA_REP_RCVD", CM_IN_REPEAT, "MRA_REP_RCVD", AGAIN, CM_NO_EVENT },
 	{ "MRA_REP_RCVD", CM_IN_EXPIRED, "REJ_SENT", NEW, CM_EVENT_UNREACHABLE },
-	/* The end. */
+	/* End of a connection. */
 	{ "ESTABLISHED", CM_IN_DUP_REQ, "ESTABLISHED", NONE, CM_NO_EVENT },
 	{ "ESTABLISHED", CM_IN_RTU, "ESTABLISHED", NONE, CM_NO_EVENT },
 	{ "ESTABLISHED", CM_IN_DISCONNECT, "DREQ_SENT", NEW, CM_NO_EVENT },
@@ -206,8 +206,10 @@ static void test_every_state_and_input(void **state)
 	assert_int_equal(legal, ROWS);
 }
 
-/* Whatever waits, ends: each state that a timer brings about has an end, and a side that goes has a
- * way to IDLE by it. */
+/*
+ * Every wait ends: a state whose timer runs has a step for its expiry, and, if messages are
+ * repeated, for the repetition; a state without timer has none for its expiry.
+ */
 static void test_every_wait_ends(void **state)
 {
 	(void)state;
@@ -226,7 +228,7 @@ static void test_every_wait_ends(void **state)
 		}
 }
 
-/* A destroyed connection comes to IDLE by time alone. */
+/* A destroyed connection reaches IDLE by expired timers alone. */
 static void test_destroyed_ends(void **state)
 {
 	(void)state;
@@ -243,7 +245,7 @@ static void test_destroyed_ends(void **state)
 	}
 }
 
-/* A step that is missing fails the assertion, also if the connection counts for the limit. */
+/* A missing step fails the assertion, even if the connection counts toward the request limit. */
 static void test_missing_step(void **state)
 {
 	static struct cm cm;

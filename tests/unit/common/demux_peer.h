@@ -19,13 +19,18 @@ struct demux_peer {
 	struct wire_path path; /* from here to 127.0.0.1 */
 };
 
-/* Bound to a local IPv4 address; fails the test if it cannot be. */
+/* Opens a socket that is bound to a local IPv4 address; fails the test on error. */
 void demux_peer_open(struct demux_peer *peer, const char *address);
 void demux_peer_close(struct demux_peer *peer);
-/* A SEND_ONLY of the service (WIRE_RC, WIRE_UC), with the ICRC for the identification. */
+/*
+ * Builds a SEND_ONLY packet of the service (WIRE_RC, WIRE_UC), with the ICRC for this IPv4
+ * identification.
+ */
 void demux_peer_make(const struct demux_peer *peer, uint8_t bytes[DEMUX_PACKET_BYTES],
 		     uint8_t service, uint32_t qpn, uint32_t psn, uint16_t identification);
-/* As one datagram, or as segments of one call. */
+/*
+ * Sends the bytes as one datagram (segment 0) or, in one call, as datagrams of segment bytes each.
+ */
 void demux_peer_send(const struct demux_peer *peer, const uint8_t *bytes, size_t length,
 		     uint16_t segment);
 

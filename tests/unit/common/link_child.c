@@ -85,7 +85,7 @@ void put_datagram(uint8_t *bytes, size_t length, uint32_t qpn, uint32_t tag)
 	memset(bytes, 0, 12);
 	for (i = 0; i < 3; i++)
 		bytes[5 + i] = (uint8_t)(qpn >> (16 - 8 * i));
-	/* The other bits of that word must not matter. */
+	/* The other bits of the word with the QPN must be ignored. */
 	bytes[4] = 0xff;
 	for (i = 0; i < 4; i++)
 		bytes[8 + i] = (uint8_t)(tag >> (24 - 8 * i));
@@ -113,7 +113,7 @@ static bool datagram_is_whole(const uint8_t *bytes, size_t length)
 	return true;
 }
 
-/* Keeps the broker executable for a user who cannot enter the directory of the build. */
+/* Keeps the broker executable accessible for a user who cannot enter the build directory. */
 static void open_broker(void)
 {
 	const char *path = getenv("UROCE_TEST_BROKER");
@@ -122,7 +122,7 @@ static void open_broker(void)
 
 	if (fd < 0)
 		return;
-	/* The start of a broker replaces the first numbers. */
+	/* Starting a broker overwrites the lowest descriptor numbers. */
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	setenv("UROCE_TEST_BROKER", name, 1);
@@ -191,7 +191,9 @@ int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_m
 	int64_t until = now_ms() + timeout_ms;
 	int result, left = timeout_ms;
 
-	/* The wake-up may be without a datagram: the probe of a process that joins. */
+	/*
+	 * The socket may also be readable because of a probe of the broker, which is not returned.
+	 */
 	while ((result = link_receive(addr, batch)) == -EAGAIN && left > 0) {
 		poll(&wait, 1, left);
 		left = (int)(until - now_ms());
@@ -338,7 +340,9 @@ static void obey(const struct child_order *order)
 		return;
 	}
 	link_set_shared_memory(self.link, order->on);
-	/* The next order to send opens another peer, which chooses again. */
+	/*
+	 * The next CHILD_SEND opens a new peer, which decides again whether to use shared memory.
+	 */
 	if (self.peer)
 		link_peer_close(self.peer);
 	self.peer = NULL;
@@ -378,7 +382,10 @@ static void take_request(void)
 static void receive_all(struct link_addr *addr)
 {
 	for (;;) {
-		/* Data received through shared memory is in place, and not in the buffer. */
+		/*
+		 * For data in shared memory link_receive() replaces the pointer to the buffer, so
+		 * each call needs a new batch.
+		 */
 		struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 
 		if (link_receive(addr, &batch))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Other processes for the tests of the link: a child opens the link and an address, serves
- * requests, forwards what belongs to other slots as progress would, and reports each datagram that
- * reaches it.
+ * Child processes for the tests of the link.  A child opens the link and an address, executes the
+ * orders of the test, forwards datagrams for other slots as progress would, and reports each
+ * datagram for its own slot.
  *
- * A test datagram looks enough like a packet: the destination QPN in bytes 5 to 7, a tag in 8
- * to 11.
+ * A test datagram resembles a packet only in the destination QPN, in bytes 5 to 7; bytes 8 to 11
+ * are a tag.
  */
 #ifndef UROCE_TESTS_LINK_CHILD_H
 #define UROCE_TESTS_LINK_CHILD_H
@@ -36,11 +36,13 @@ enum child_event {
 	CHILD_DONE,	/* result of an order: error */
 };
 
-/* To the child, about the address that it opened last. */
+/* Order to the child.  CHILD_SEND uses the address that the child opened last. */
 struct child_order {
 	enum { CHILD_SHARE, CHILD_SEND, CHILD_ADD_SLOT } what;
 	bool on; /* CHILD_SHARE: link_set_shared_memory() */
-	/* CHILD_SEND: bursts of so many bytes with the tags from tag on, by a peer that stays open.
+	/*
+	 * CHILD_SEND: number of bursts and bytes per burst; the first burst has this tag, the next
+	 * one tag + 1 and so on.  The peer stays open for the next order.
 	 */
 	uint32_t qpn, tag, bursts, bytes, segment;
 };
@@ -53,10 +55,10 @@ struct child_report {
 	uint32_t qpn;
 	uint32_t tag;
 	unsigned int bytes;
-	unsigned int segments; /* of the batch it came in */
+	unsigned int segments; /* number of segments of its batch */
 	uint16_t src_port;
 	bool forwarded;
-	bool memory; /* it came through shared memory */
+	bool memory; /* received through shared memory */
 };
 
 struct link_child {
@@ -65,35 +67,38 @@ struct link_child {
 	unsigned int slot;
 };
 
-/* A cmocka setup function: a network namespace of its own with lo up, where that is allowed. */
+/* cmocka setup function: enters a new network namespace with lo up, if permitted. */
 int enter_new_netns(void **state);
 bool in_new_netns(void);
 
 /*
- * Forks a child of a user (0: of the caller's) that opens the address gid; *report is the result.
- * The caller's own link (or NULL) is served while the child opens.
+ * Forks a child that runs as the user uid (0: as the caller's user) and opens the address gid;
+ * *report is the result.  The caller's own link (or NULL) is served while the child opens.
  */
 void child_start(struct link_child *child, uid_t uid, const uint8_t gid[16], struct link *own,
 		 struct child_report *report);
-/* The same, and it must work. */
+/* child_start() that must succeed. */
 void child_start_good(struct link_child *child, uid_t uid, const uint8_t gid[16], struct link *own);
-/* Let the child open one more address; its report comes later. */
+/* Lets the child open one more address; the child reports the result later. */
 void child_open(struct link_child *child, const uint8_t gid[16]);
-/* The same, and it must work. */
+/* child_open() that must succeed; receives the report as well. */
 void child_open_good(struct link_child *child, const uint8_t gid[16], struct link *own);
-/* Have an order done: the result is in the next report. */
+/* Sends an order to the child, which reports the result. */
 void child_order(struct link_child *child, const struct child_order *order);
-/* Let the child share memory, or not. */
+/* Turns the child's use of shared memory on or off. */
 void child_share(struct link_child *child, struct link *own, bool on);
-/* Makes the child get a further slot.  Returns it. */
+/* Lets the child add a slot.  Returns the slot. */
 unsigned int child_add_slot(struct link_child *child, struct link *own);
-/* The next report within some milliseconds: false when there is none. */
+/* Receives the child's next report.  Returns false if none arrives within timeout_ms. */
 bool child_report(struct link_child *child, struct link *own, int timeout_ms,
 		  struct child_report *report);
-/* It must come, and be of a whole datagram in the child's own slot. */
+/*
+ * Receives the next report, which must be that of an intact datagram for the child's own slot, with
+ * this QPN and tag.
+ */
 struct child_report child_expect_datagram(struct link_child *child, struct link *own, uint32_t qpn,
 					  uint32_t tag);
-/* End it and wait for its end: by its own link_close() or by kill -9. */
+/* Ends the child, by its own link_close() or by SIGKILL, and waits for its end. */
 void child_stop(struct link_child *child);
 void child_kill(struct link_child *child);
 
@@ -102,15 +107,15 @@ void put_datagram(uint8_t *bytes, size_t length, uint32_t qpn, uint32_t tag);
 uint32_t datagram_qpn(const uint8_t *bytes);
 uint32_t datagram_tag(const uint8_t *bytes);
 /*
- * Serve what waits; what is passed on to this link is thrown away.  Returns true if a writer of
- * shared memory has rung.
+ * Handles pending messages of the link, and discards datagrams that other processes have forwarded
+ * to it.  Returns true if a doorbell of shared memory was received.
  */
 bool serve(struct link *link);
-/* Receive within some milliseconds; the result of link_receive(). */
+/* Receives, waiting for at most timeout_ms.  Returns the result of link_receive(). */
 int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_ms);
 /* Send one datagram of 40 bytes from source port 0xc000. */
 void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, uint32_t tag);
-/* Let the user be uid in this (forked) process. */
+/* Changes the user of this (forked) process to uid. */
 void become_user(uid_t uid);
 /* Skip the test if the user is not root. */
 void need_root(void);
@@ -120,8 +125,8 @@ void need_root(void);
 void await_child(pid_t child, struct link *own);
 int64_t now_ms(void);
 /*
- * Returns true if one of five attempts takes less than the limit: others may have the processor in
- * any of them.
+ * Returns true if one of five attempts takes less than the limit: other processes may occupy the
+ * processor during any of them.
  */
 bool takes_less(int64_t limit_ms, int64_t (*attempt_ms)(void *arg), void *arg);
 /* Number of descriptors of this process, plus a small constant. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Clock of a test and of the processes that it forks, which the test advances: for decisions that
- * depend on the clock.  Waits take their real time.  Included by one file of a program, which then
- * uses this function in place of the system's.
+ * Clock of a test and of the processes that it forks.  The test can advance it, for decisions that
+ * depend on the clock; poll() and similar calls still wait in real time.  To be included by one
+ * file of a program: its clock_gettime() replaces the system's.
  */
 #ifndef UROCE_TESTS_UNIT_MOCK_CLOCK_H
 #define UROCE_TESTS_UNIT_MOCK_CLOCK_H
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* Nanoseconds; shared by all of them. */
+/* Offset in nanoseconds, in memory that is shared with the forked processes. */
 static atomic_int_fast64_t *mock_clock_offset;
 
 int clock_gettime(clockid_t clock, struct timespec *time);
@@ -37,7 +37,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 	return 0;
 }
 
-/* Before the first fork. */
+/* Must be called before the first fork(). */
 static void mock_clock_start(void)
 {
 	void *page = mmap(NULL, sizeof(*mock_clock_offset), PROT_READ | PROT_WRITE,

@@ -31,7 +31,10 @@ static uint16_t u16_at(size_t offset)
 	return value;
 }
 
-/* The option with code in [from, to), and its length; 0 when there is none. */
+/*
+ * Returns the offset of the value of the option with this code in [from, to), and its length; 0 if
+ * there is no such option.
+ */
 static size_t find_option(size_t from, size_t to, uint16_t code, uint16_t *length)
 {
 	while (from < to) {

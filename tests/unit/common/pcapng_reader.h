@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Reads a pcapng file that should be sound, and fails the test when it is not.  Written from the
- * format's description; it shares nothing with what writes the files.
+ * Reads a pcapng file and fails the test if the file is malformed.  Written from the specification
+ * of the format; it shares no code with the writer of the files.
  */
 #ifndef UROCE_TESTS_PCAPNG_READER_H
 #define UROCE_TESTS_PCAPNG_READER_H
@@ -15,7 +15,7 @@
 struct pcapng_seen {
 	uint64_t time;
 	uint32_t captured, original, flags;
-	uint8_t bytes[2048]; /* the beginning */
+	uint8_t bytes[2048]; /* beginning of the packet */
 	char comment[256];
 };
 
@@ -24,18 +24,18 @@ struct pcapng_file {
 	size_t length;
 	unsigned int packets, statistics, fillers;
 	uint32_t snaplen;
-	uint64_t received, dropped; /* by the last statistics */
+	uint64_t received, dropped; /* from the last statistics block */
 	char filter[256];
 	struct pcapng_seen packet[PCAPNG_SEEN_MAX];
 };
 
 /*
- * Returns true if all blocks have the same length at both ends, and the last byte belongs to the
- * last one.
+ * Returns true if each block has the same length at its start and at its end, and the file ends
+ * with the last block.
  */
 bool pcapng_is_whole(const char *name);
 
-/* The file of that name; times that go back fail as well. */
+/* Reads the file; also fails the test if timestamps decrease. */
 const struct pcapng_file *pcapng_read(const char *name);
 
 #endif

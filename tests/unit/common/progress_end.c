@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Far beyond what anything here takes, also on a busy machine under a sanitizer. */
+/* Far above the time that any wait here takes, even on a busy machine under a sanitizer. */
 #define PATIENCE_NS UINT64_C(20000000000)
 
 const uint8_t end_loopback[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };

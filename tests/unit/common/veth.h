@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Two interfaces that are one wire, in the network namespace of a test's own (enter_new_netns()).
- */
+/* A veth pair in a test's own network namespace (enter_new_netns()). */
 #ifndef UROCE_TESTS_VETH_H
 #define UROCE_TESTS_VETH_H
 
@@ -9,13 +7,19 @@
 
 #include "link/netlink/netdev.h"
 
-/* Make urA and urB, both down; skips the test without the ip program or a namespace. */
+/* Creates urA and urB, both down; skips the test without the ip program or a namespace. */
 void create_veth(void);
 /* Runs "ip" with these arguments, which must succeed. */
 void ip(const char *command);
-/* An interface as it is now, its addresses until the next call.  0, -ENODEV or another -errno. */
+/*
+ * Reads the current state of an interface; its addresses are valid until the next call.  Returns 0,
+ * -ENODEV or another negative errno.
+ */
 int netdev_read(const char *name, struct netdev *netdev);
-/* The carrier follows a change on the other end; false when it has not after three seconds. */
+/*
+ * Waits until the interface is up with carrier, which follows a change of the other end with a
+ * delay.  Returns false if it is not up after 30 s.
+ */
 bool carrier_comes_up(const char *name);
 
 #endif

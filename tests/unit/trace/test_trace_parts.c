@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The smaller parts of uroce-trace: what a pcapng file notes of its packets, which packets are
- * copies, which positions are missing, how frames are read, and which flows belong together.
+ * Smaller parts of uroce-trace: metadata of packets in pcapng files, detection of duplicates,
+ * missing positions, parsing of frames, and pairing of flows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void test_spans(void **state)
 		assert_int_equal(range_set_remove(&set, position), position != 15);
 	assert_int_equal(range_set_total(&set), 0);
 	assert_int_equal(range_set_first(&set, 0, 5), 5);
-	/* There is no end of room: the oldest is given up, and counts as missing. */
+	/* The set has a limited size: the oldest ranges are dropped, and count as missing. */
 	for (uint64_t i = 0; i < 2 * RANGE_SET_MAX; i++)
 		range_set_add(&set, 10 * i, 10 * i + 2);
 	assert_int_equal(range_set_total(&set), 4 * RANGE_SET_MAX);
@@ -58,7 +58,7 @@ static struct trace_packet copy_of(uint64_t hash, enum trace_way way, uint16_t f
 	};
 }
 
-/* Which of the packets are marked, as a string of ones and zeros. */
+/* Compares the packets that are marked as duplicates with expected, a string of ones and zeros. */
 static void marked(struct trace_packet *items, size_t count, const char *expected)
 {
 	struct trace_packets packets = { items, count, count };
@@ -71,7 +71,7 @@ static void marked(struct trace_packet *items, size_t count, const char *expecte
 		assert_int_equal((items[i].flags & TRACE_DUPLICATE) != 0, expected[i] == '1');
 }
 
-/* A received packet is the copy of the sent one, however often it was sent. */
+/* A received packet is a duplicate of the sent one, even if that was sent more than once. */
 static void test_copies_by_way(void **state)
 {
 	struct trace_packet items[] = {
@@ -87,7 +87,10 @@ static void test_copies_by_way(void **state)
 
 	(void)state;
 	marked(items, 8, "00101000");
-	/* The received one of two copies of a response is kept; of lost ones both are kept. */
+	/*
+	 * The received one of two records of a response is kept, and so is a response that was sent
+	 * but not received.
+	 */
 	for (size_t i = 0; i < 8; i++) {
 		items[i].flags &= (uint16_t)~TRACE_DUPLICATE;
 		items[i].opcode = WIRE_ACKNOWLEDGE;
@@ -112,7 +115,7 @@ static void test_copies_by_counter(void **state)
 	marked(items, 8, "01000000");
 }
 
-/* Nearly everything is there twice: sent again are those that are there four times. */
+/* Nearly all packets are captured twice: those that are captured four times were sent twice. */
 static void test_copies_by_number(void **state)
 {
 	struct trace_packet items[64];
@@ -126,7 +129,7 @@ static void test_copies_by_number(void **state)
 	marked(items, 64, expected);
 }
 
-/* Block by block into a file, in the byte order of this machine or in the other one. */
+/* Writes a file block by block, in the byte order of this machine or in the opposite one. */
 struct writer {
 	FILE *file;
 	bool swapped;
@@ -183,7 +186,7 @@ static void check_notes(bool swapped)
 	words(&writer, 7, (uint32_t[]){ 0x0a0d0d0a, 28, 0x1a2b3c4d, 1, ~0u, ~0u, 28 });
 	words(&writer, 5, (uint32_t[]){ 1, 20, 1, 0, 20 });
 	packet(&writer, "refused: wrong ICRC", 1);
-	words(&writer, 5, (uint32_t[]){ 0x80000001, 20, 1, 2, 20 }); /* to be passed over */
+	words(&writer, 5, (uint32_t[]){ 0x80000001, 20, 1, 2, 20 }); /* to be skipped */
 	packet(&writer, "looked at by hand", 2);
 	words(&writer, 6, (uint32_t[]){ 3, 24, 8, 0, 0, 24 }); /* a simple packet */
 	packet(&writer, "not sent: dropped", 0);
@@ -219,7 +222,7 @@ static void test_notes(void **state)
 	pcapng_meta_close(&reader);
 }
 
-/* Ethernet, IPv4 and UDP around length bytes of BTH and what follows. */
+/* Builds a frame: Ethernet, IPv4 and UDP headers before length bytes that begin with the BTH. */
 static size_t build_frame(uint8_t *bytes, size_t length)
 {
 	memset(bytes, 0, 42 + length);
@@ -234,7 +237,7 @@ static size_t build_frame(uint8_t *bytes, size_t length)
 	return 42 + length;
 }
 
-/* Each way in which a frame can be cut or lie; the buffer ends where the bytes do. */
+/* Frames that are truncated or have wrong lengths; the buffer ends with the captured bytes. */
 static void test_frame(void **state)
 {
 	uint8_t whole[128], *exact;
@@ -294,7 +297,7 @@ static void test_pairing_by_psn(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 10; i++)
 		for (uint32_t j = 0; j < 5; j++) {
-			/* The responder's numbers run the other way. */
+			/* The QPNs of the responders descend. */
 			packet_to(&flows, 1, 2, 100 + i, WIRE_SEND_ONLY, 0xfffffe + 100000 * i + j);
 			packet_to(&flows, 2, 1, 59 - i, WIRE_ACKNOWLEDGE,
 				  0xfffffe + 100000 * i + j);
@@ -308,7 +311,7 @@ static void test_pairing_by_psn(void **state)
 	flows_free(&flows);
 }
 
-/* The number of a queue pair is reused: shown by a distant PSN, or by REQ and REP. */
+/* A QPN is reused: detected by a distant PSN, or by REQ and REP. */
 static void test_generations(void **state)
 {
 	static const uint8_t from[16] = { [15] = 1 }, to[16] = { [15] = 2 };

@@ -106,7 +106,7 @@ static void broken(enum trace_rule rule, uint64_t times)
 }
 #define nothing_broken() broken(TRACE_RULE_COUNT, 0)
 
-/* By rule C12: the example there, MSN 18h and 6 credits. */
+/* By rule C12: its example, MSN 18h and 6 credits. */
 static void test_lsn(void **state)
 {
 	(void)state;
@@ -126,7 +126,9 @@ static void test_lsn(void **state)
 	/* The repeated ACK, after further requests were started, has no effect. */
 	ack(0x17, 6, 0x18);
 	assert_int_equal(stream.lsn, 0x20);
-	/* By rule U3: an old one moves nothing back, and nor does one that promises less. */
+	/*
+	 * By rule U3: an old ACK does not lower the LSN, and neither does one with fewer credits.
+	 */
 	ack(0x10, 0, 0x11);
 	assert_int_equal(stream.lsn, 0x20);
 	ack(0x17, 4, 0x18);
@@ -136,7 +138,7 @@ static void test_lsn(void **state)
 	end();
 }
 
-/* By rule C9: credits that come before the first request are the first limit. */
+/* By rule C9: credits that arrive before the first request are the first limit. */
 static void test_initial_credits(void **state)
 {
 	(void)state;
@@ -155,7 +157,9 @@ static void test_initial_credits(void **state)
 	end();
 }
 
-/* By rules C5, C9 and C13: what is begun before initial credits come has none. */
+/*
+ * By rules C5, C9 and C13: messages that begin before the initial credits arrive have no credits.
+ */
 static void test_late_initial_credits(void **state)
 {
 	(void)state;
@@ -182,7 +186,7 @@ static void test_late_initial_credits(void **state)
 	nothing_broken();
 	end();
 
-	/* Nor within a message. */
+	/* If the capture starts within a message, the SSN is unknown. */
 	begin();
 	ask(WIRE_SEND_LAST, 100, ASKS);
 	ack(99, 1, 5);
@@ -190,7 +194,10 @@ static void test_late_initial_credits(void **state)
 	end();
 }
 
-/* By rule C13: AckReq; then nothing, until the first packet is acknowledged or credits come. */
+/*
+ * By rule C13: a limited packet has AckReq, and nothing follows until it is acknowledged or credits
+ * arrive.
+ */
 static void test_limited(void **state)
 {
 	(void)state;
@@ -202,7 +209,7 @@ static void test_limited(void **state)
 	ask(WIRE_SEND_MIDDLE, 101, 0);
 	broken(RULE_LIMITED_BEYOND_LSN, 1);
 	ack(101, 0, 0);
-	ask(WIRE_SEND_LAST, 102, ASKS); /* it has got a receive WQE */
+	ask(WIRE_SEND_LAST, 102, ASKS); /* the message has a receive WQE now */
 	broken(RULE_LIMITED_BEYOND_LSN, 1);
 	end();
 
@@ -215,13 +222,13 @@ static void test_limited(void **state)
 	begin();
 	ack(99, 0, 0);
 	ask(WIRE_SEND_FIRST, 100, ASKS);
-	ack(99, 1, 0); /* credits for it, though the packet is not there yet */
+	ack(99, 1, 0); /* credits for the message, before its packet arrives */
 	ask(WIRE_SEND_LAST, 101, ASKS);
 	nothing_broken();
 	end();
 }
 
-/* By rule C15 */
+/* By rule C15: no request overtakes a limited one. */
 static void test_overtaking(void **state)
 {
 	(void)state;
@@ -232,7 +239,7 @@ static void test_overtaking(void **state)
 	broken(RULE_PASSES_LIMITED, 1);
 	end();
 
-	/* By rule C13: all of a WRITE with immediate may go. */
+	/* By rule C13: all packets of a WRITE with immediate may be sent. */
 	begin();
 	ack(99, 0, 0);
 	ask(WIRE_WRITE_FIRST, 100, 0);
@@ -261,7 +268,7 @@ static void test_uncredited(void **state)
 	end();
 }
 
-/* All numbers wrap at 24 bits, and a capture that starts within a connection finds them. */
+/* All numbers wrap at 24 bits; a capture that starts within a connection determines them. */
 static void test_wrap(void **state)
 {
 	(void)state;
@@ -292,8 +299,10 @@ static void test_wrap(void **state)
 	end();
 }
 
-/* By rule C8: an ACK that repeats the last one with news is unsolicited, also after a duplicate of
- * a request, which one without news answers. */
+/*
+ * By rule C8: an ACK that repeats the last one with other credits is unsolicited, also after a
+ * duplicate of a request; an ACK without a change responds to the duplicate.
+ */
 static void test_unsolicited(void **state)
 {
 	(void)state;
@@ -318,7 +327,10 @@ static void test_unsolicited(void **state)
 	end();
 }
 
-/* Rules S10, C5: a NAK that is no lie, one that is, and a retry that does not wait. */
+/*
+ * Rules S10, C5: an RNR NAK without credits, one despite credits, and a retry before its timer
+ * expires.
+ */
 static void test_rnr(void **state)
 {
 	(void)state;
@@ -347,7 +359,7 @@ static void test_rnr(void **state)
 	end();
 }
 
-/* By rule S4, S11 */
+/* By rules S4 and S11: NAKs for PSN sequence errors. */
 static void test_sequence_nak(void **state)
 {
 	(void)state;
@@ -373,7 +385,7 @@ static void test_sequence_nak(void **state)
 	end();
 }
 
-/* By rule S7 */
+/* By rule S7: an ACK that arrives too late. */
 static void test_late_ack(void **state)
 {
 	(void)state;
@@ -389,7 +401,10 @@ static void test_late_ack(void **state)
 	end();
 }
 
-/* By rule S2 and S12: three responses, the second is lost, and what is missing is asked for. */
+/*
+ * By rules S2 and S12: the second of three responses is lost, and the missing ones are requested
+ * again.
+ */
 static void test_read(void **state)
 {
 	uint8_t right = syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED);
@@ -455,7 +470,7 @@ static void test_read_lost_twice(void **state)
 	end();
 }
 
-/* Packets that the capture has lost: nothing is concluded from their possible contents. */
+/* Packets that are missing from the capture: nothing is concluded from their possible contents. */
 static void test_gap(void **state)
 {
 	(void)state;
@@ -475,7 +490,7 @@ static void test_gap(void **state)
 	stream_free(&stream);
 }
 
-/* Packets that violate each of these rules. */
+/* Packets that violate one of the rules each. */
 static void test_shape(void **state)
 {
 	struct trace_packet odd;
@@ -506,7 +521,7 @@ static void test_shape(void **state)
 	broken(RULE_CREDITS_MIXED, 1); /* By rule C2, C7 */
 	end();
 
-	/* By rule C11: where the beginning was seen, the MSN is known. */
+	/* By rule C11: the MSN is known if the capture contains the start of the connection. */
 	begin_with((struct stream_params){ .start_is_known = true, .start = 1 });
 	ask(WIRE_SEND_ONLY, 1, 0);
 	ack_unlimited(1, 2);
@@ -520,7 +535,7 @@ static void test_shape(void **state)
 	end();
 }
 
-/* Every event has its line, with the state behind it. */
+/* Every event is recorded, with the state after it. */
 static void test_events(void **state)
 {
 	static const uint8_t kinds[] = { STREAM_UNSOLICITED, STREAM_SENT,    STREAM_LIMITED,

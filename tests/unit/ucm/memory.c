@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The linker leads calls of malloc and calloc to here. */
+/* The linker option --wrap directs calls of malloc() and calloc() to this file. */
 #include "memory.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Framing, ids and states: which command answers what, as the kernel's do. */
+/* Framing, ids and states: commands must return the same results as those of the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void framing(void **state)
 			 ENOSYS);
 	assert_int_equal(world_call(fd, UCM_CMD_RESOLVE_IB_SERVICE, &body, sizeof(body), 64),
 			 ENOSYS);
-	/* No room for the answer, and nowhere to put it. */
+	/* The response buffer is too small (and its address is NULL). */
 	assert_int_equal(world_call(fd, RDMA_USER_CM_CMD_DESTROY_ID, &body, sizeof(body), 3),
 			 ENOSPC);
 	assert_true(world_close(fd));
@@ -51,7 +51,7 @@ static void framing(void **state)
 			 EBADF);
 }
 
-/* The lowest free number; ENOENT when there is none such, EINVAL on another channel. */
+/* A new id gets the lowest free number.  ENOENT: no such id; EINVAL: id of another channel. */
 static void handles(void **state)
 {
 	int fd = open_channel(), other = open_channel();
@@ -80,7 +80,7 @@ static void handles(void **state)
 	world_close(other);
 }
 
-/* Each command in a state that is not its own. */
+/* Commands in a state that does not allow them. */
 static void wrong_states(void **state)
 {
 	const int on = 1;
@@ -118,7 +118,10 @@ static void wrong_states(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
-/* An id that is bound to an address has its device; all of 127.0.0.0/8 is the loopback one's. */
+/*
+ * An id that is bound to an address has the device of that address; 127.0.0.0/8 belongs to the
+ * loopback device.
+ */
 static void devices(void **state)
 {
 	struct rdma_ucm_query_route_resp answer;
@@ -139,7 +142,10 @@ static void devices(void **state)
 	world_close(fd);
 }
 
-/* With UROCE_LOOPBACK=off no list has that device, and librdmacm would not find it. */
+/*
+ * With UROCE_LOOPBACK=off no list contains the loopback device, so librdmacm would not find it: the
+ * id has no device.
+ */
 static void no_loopback_device(void **state)
 {
 	struct rdma_ucm_query_route_resp answer;
@@ -170,7 +176,7 @@ static void ports(void **state)
 	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &second), 0);
 	assert_int_equal(bind_id(fd, first, NULL, 7471), 0);
 	assert_int_equal(bind_id(fd, second, NULL, 7471), EADDRINUSE);
-	/* After a failure it may be tried again. */
+	/* Binding may be repeated after a failure. */
 	assert_int_equal(destroy_id(fd, first, NULL), 0);
 	assert_int_equal(bind_id(fd, second, NULL, 7471), 0);
 	assert_int_equal(create_id(fd, RDMA_PS_UDP, 1, &first), 0);
@@ -183,7 +189,7 @@ static void ports(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
-/* Set on an id that is bound, the options are those of its port, which stays the same. */
+/* Options that are set on a bound id apply to its port, whose number does not change. */
 static void options_of_bound(void **state)
 {
 	const int on = 1, off = 0;
@@ -210,7 +216,7 @@ static void options_of_bound(void **state)
 	assert_int_equal(bind_id(fd, second, NULL, 7471), EADDRINUSE);
 	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)), 0);
 	assert_int_equal(bind_id(fd, second, NULL, 7471), 0);
-	/* Too late: the option has no effect. */
+	/* The IPv4 port is in use now: the call fails, and the option has no effect. */
 	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_AFONLY, &off, sizeof(off)),
 			 EADDRINUSE);
 	assert_int_equal(world_ports(), 2);
@@ -220,7 +226,7 @@ static void options_of_bound(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
-/* Programs may write two of the events only. */
+/* Programs may write only two types of events. */
 static void written_events(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -261,7 +267,9 @@ static void resolving_fails(void **state)
 	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
 	assert_int_equal(bind_id(fd, id, NULL, 0), 0);
 	world_refuse(EPERM);
-	/* 127.0.0.2 is the loopback device's, too: its GID has not been asked for before. */
+	/*
+	 * 127.0.0.2 belongs to the loopback device as well; its GID has not been requested before.
+	 */
 	assert_int_equal(resolve_id(fd, id, "127.0.0.2", 1), 0);
 	expect_event(fd, 1, -EPERM, id, NULL);
 	assert_int_equal(resolve_id(fd, id, "127.0.0.2", 1), 0);
@@ -269,9 +277,7 @@ static void resolving_fails(void **state)
 	world_close(fd);
 }
 
-/*
- * As in the kernel: QUERY_ROUTE returns an AF_IB address as far as there is room, and no byte more.
- */
+/* As in the kernel, QUERY_ROUTE truncates AF_IB addresses to the size of its fields. */
 static void ib_addresses_are_cut(void **state)
 {
 	const uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 };

@@ -31,7 +31,7 @@ static void whole_connection(void **state)
 	assert_int_equal(event.param.conn.private_data_len, 56);
 	assert_memory_equal(event.param.conn.private_data, "hello", 5);
 	assert_memory_equal(event.param.conn.private_data + 5, zeros, 51);
-	/* Each side's own view: what the peer initiates, this side responds to. */
+	/* The peer's initiator depth is the number of responder resources here, and vice versa. */
 	assert_int_equal(event.param.conn.responder_resources, 2);
 	assert_int_equal(event.param.conn.initiator_depth, 3);
 	assert_int_equal(event.param.conn.qp_num, qpn_of(fixture.active));
@@ -125,8 +125,10 @@ static void queue_pair_attributes(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* The peer that is to give up after some RNR NAKs is given as much time for them as by the kernel,
- * the one that repeats without end is not kept waiting. */
+/*
+ * A peer with a finite RNR retry count gets the RNR timer of the kernel, so that it does not give
+ * up sooner; a peer that retries forever (7) gets a short one.
+ */
 static void rnr_timers(void **state)
 {
 	static const struct {
@@ -172,7 +174,7 @@ static void refusals(void **state)
 	fixture.active = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
 	assert_int_equal(connect_id(fixture.client, fixture.active, NULL, 0), 0);
 	world_deliver();
-	/* There may be one soon: it is asked for 155 ms. */
+	/* A listener may appear soon: the request is repeated for 155 ms. */
 	expect_no_event(fixture.client);
 	for (int i = 0; i < 16; i++) {
 		world_pass(SECOND / 100);
@@ -182,7 +184,10 @@ static void refusals(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* The server starts to listen after the request, and neither side gets an event of that. */
+/*
+ * The server starts to listen after the first request; neither side gets an event about the
+ * rejections.
+ */
 static void listens_late(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -223,7 +228,7 @@ static void backlog(void **state)
 		ids[i] = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT);
 		assert_int_equal(connect_id(fixture.client, ids[i], NULL, 0), 0);
 		world_deliver();
-		/* Read, it waits no more, accepted or not. */
+		/* A request that has been read does not count, accepted or not. */
 		if (i == 0)
 			assert_int_equal(get_event(fixture.server, &event), 0);
 	}
@@ -234,7 +239,7 @@ static void backlog(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* Unread requests end with their listener, and count as never reported. */
+/* Unread requests are destroyed with their listener, and do not count as reported events. */
 static void listener_goes(void **state)
 {
 	struct ucm_fixture fixture;
@@ -254,7 +259,10 @@ static void listener_goes(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* An id that the program has not accepted raises no event; accepting it returns its state. */
+/*
+ * The client gives up before the server has accepted: the server gets no event, and accepting fails
+ * with EINVAL.
+ */
 static void given_up_before_it_was_accepted(void **state)
 {
 	struct ucm_fixture fixture;
@@ -277,7 +285,7 @@ static void channel_goes(void **state)
 	(void)state;
 	ucm_fixture_open(&fixture, RDMA_PS_TCP, 9);
 	establish_connection(&fixture);
-	/* One for each end, to be sent if the process is killed. */
+	/* One last message for each end, which is sent if the process is killed. */
 	assert_int_equal(world_last_messages(), 2);
 	world_close(fixture.client);
 	world_deliver();
@@ -286,7 +294,10 @@ static void channel_goes(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* Nothing answers: the kernel's status, and not its 98 seconds. */
+/*
+ * The peer does not respond: the client gets the kernel's status, but sooner than after the
+ * kernel's 98 seconds.
+ */
 static void unreachable(void **state)
 {
 	struct ucm_fixture fixture;
@@ -303,7 +314,7 @@ static void unreachable(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* Events move with their id, and their number is returned. */
+/* Events move with their id to another channel; the number of events already read is returned. */
 static void migration(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -332,7 +343,7 @@ static void migration(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* The RTU is lost, but the program has seen the first packet. */
+/* The RTU is lost, but the program reports that it has received the first packet. */
 static void rtu_is_lost(void **state)
 {
 	struct ucm_fixture fixture;
@@ -353,8 +364,8 @@ static void rtu_is_lost(void **state)
 }
 
 /*
- * The RTU is lost, and the peer's first request establishes the connection; once, and at that end
- * only.
+ * The RTU is lost, and the peer's first request establishes the connection: only once, and only at
+ * the passive end.
  */
 static void first_request_establishes(void **state)
 {
@@ -378,7 +389,7 @@ static void first_request_establishes(void **state)
 	world_first_request(qpn_of(fixture.active));
 	expect_no_event(fixture.server);
 	expect_no_event(fixture.client);
-	/* A message that expects no response is not repeated. */
+	/* No message is repeated: none of them still expects a response. */
 	world_pass(20 * SECOND);
 	assert_int_equal(world_deliver(), 0);
 	assert_int_equal(disconnect_id(fixture.client, fixture.active), 0);
@@ -387,7 +398,10 @@ static void first_request_establishes(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* A side that promises credits and hides them is found out once for each connection. */
+/*
+ * A peer that has promised credits but does not report them is detected once for each end of the
+ * connection.
+ */
 static void broken_words(void **state)
 {
 	struct ucm_fixture fixture;
@@ -403,7 +417,10 @@ static void broken_words(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* Datagrams: the answer is an address handle, a number and a key; there is no disconnecting. */
+/*
+ * Datagram service: the reply contains an address handle, a QPN and a Q_Key; there is no connection
+ * that could be closed.
+ */
 static void datagrams(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -445,7 +462,7 @@ static void datagrams(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* A group has a number of its own, and its events count for it and for its id. */
+/* A multicast group has its own number; its events count both for the group and for its id. */
 static void groups(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -471,7 +488,7 @@ static void groups(void **state)
 	assert_int_equal(leave_group(fixture.client, group, &reported), 0);
 	assert_int_equal(reported, 1);
 	assert_int_equal(leave_group(fixture.client, group, &reported), ENOENT);
-	/* The other one's event was never read. */
+	/* The event of the other group has not been read. */
 	assert_int_equal(leave_group(fixture.client, second, &reported), 0);
 	assert_int_equal(reported, 0);
 	expect_no_event(fixture.client);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A forked child's descriptors of its parent's channels: what is written to one must not go on to
- * the C library's write(), as the eventfd would take it for a number.  And a number that the child
- * uses for something else is that.
+ * A forked child uses descriptors of its parent's channels.  A write to one of them must not reach
+ * write() of the C library: the eventfd would add the command to its counter.  But a descriptor
+ * number that the child has reused for another file is no channel.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 
 static int parents[5];
 
-/* true: answered here; false: it would go on to the C library. */
+/* Returns true if ucm handles the write, or false if it would be passed to the C library. */
 static bool takes(int fd, size_t bytes)
 {
 	static const struct {
@@ -56,14 +56,14 @@ static void use_numbers_again(void)
 	int ends[2], fd;
 	uint32_t id;
 
-	/* Closed by librdmacm: the rest is the C library's. */
+	/* Closed by librdmacm: ucm drops the channel, and the C library closes the descriptor. */
 	assert_false(ucm_channels.close(parents[0]));
 	assert_false(takes(parents[0], 24));
 	assert_int_equal(close(parents[0]), 0);
 	fd = open_channel();
 	assert_int_equal(fd, parents[0]);
 	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
-	/* Closed without our knowing. */
+	/* Closed without notifying ucm. */
 	assert_int_equal(close(parents[1]), 0);
 	assert_false(takes(parents[1], 24));
 	assert_return_code(pipe(ends), errno);
@@ -72,8 +72,7 @@ static void use_numbers_again(void)
 	assert_int_equal(close(parents[2]), 0);
 	assert_int_equal(dup2(eventfd(0, 0), parents[2]), parents[2]);
 	assert_false(takes(parents[2], 24));
-	/* An eventfd of librdmacm's own, which looks like a channel, but is written to like this.
-	 */
+	/* An eventfd of librdmacm itself resembles a channel, but its writes have 8 bytes. */
 	assert_int_equal(dup2(parents[2], parents[3]), parents[3]);
 	assert_false(takes(parents[3], 8));
 	assert_true(takes(parents[4], 24));
@@ -88,7 +87,7 @@ static void run_in_child(void (*run)(void))
 	assert_return_code(child, errno);
 	if (child == 0) {
 		run();
-		/* Without a search for leaks: the parent's memory is left where it is. */
+		/* No leak check: the memory of the parent has not been freed. */
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* A request has room for so much of the program's; one byte more is refused, and nothing is sent.
+/*
+ * Maximum size of the program's private data in a request: with one byte more the call fails and
+ * nothing is sent.
  */
 #include <setjmp.h>
 #include <stdarg.h>

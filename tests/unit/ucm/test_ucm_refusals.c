@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Requests that this side cannot take as they are. */
+/* Requests that are rejected at first, and are then repeated or fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define MS (SECOND / 1000)
 
-/* A request whose packets would be too large for this side is made again with what fits. */
+/* A request whose path MTU is too large for the server is repeated with an MTU that fits. */
 static void path_mtu(void **state)
 {
 	struct ib_uverbs_qp_attr active, passive;
@@ -44,7 +44,7 @@ static void path_mtu(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* If it cannot be made again, the program gets the reason of the refusal. */
+/* If memory to repeat the request is missing, the program gets the reason of the rejection. */
 static void path_mtu_without_memory(void **state)
 {
 	struct ucm_fixture fixture;
@@ -63,8 +63,7 @@ static void path_mtu_without_memory(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* Whatever there is no memory for when a request comes: it is refused, and nothing is left of it.
- */
+/* A request for which one of the allocations fails is rejected, and none of its objects is left. */
 static void no_memory(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -87,13 +86,13 @@ static void no_memory(void **state)
 		world_pass(10 * SECOND);
 		assert_int_equal(world_connections(), 0);
 	} while (refused < 20);
-	/* The id, the connection, the event. */
+	/* Three allocations have failed: those of the id, the connection and the event. */
 	assert_int_equal(refused, 4);
 	assert_int_equal(event.event, CONNECT_REQUEST);
 	ucm_fixture_close(&fixture);
 }
 
-/* The shortest of some tries of a thousand changes of time, in nanoseconds. */
+/* Shortest time of 20 attempts to rearm the timer 1000 times, in nanoseconds. */
 static uint64_t time_of_changes(void)
 {
 	uint64_t shortest = UINT64_MAX;
@@ -124,7 +123,10 @@ static void connect_many(struct ucm_fixture *fixture, unsigned int number)
 	}
 }
 
-/* Requests that are under way, which few have to be made again of, cost the others nothing. */
+/*
+ * The time to rearm the timer must not grow with the number of pending requests that need not be
+ * repeated.
+ */
 static void many_under_way(void **state)
 {
 	struct ucm_fixture fixture;
@@ -139,7 +141,10 @@ static void many_under_way(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* Whatever becomes of some requests that wait, the others are made in time. */
+/*
+ * If some of the requests that wait to be repeated are destroyed, the others are still sent in
+ * time.
+ */
 static void waiting_ones_go(void **state)
 {
 	enum { ASKERS = 12 };
@@ -151,8 +156,8 @@ static void waiting_ones_go(void **state)
 	(void)state;
 	ucm_fixture_open(&fixture, RDMA_PS_TCP, 3);
 	/*
-	 * The first half has been refused twice, the last time after 5 ms, when the second is for
-	 * the first time, after 12 ms.
+	 * After 12 ms the second half is rejected for the first time; the first half has been
+	 * rejected twice by then, the last time after 5 ms.
 	 */
 	for (int i = 0; i < ASKERS; i++) {
 		ids[i] = prepare_client(&fixture, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
@@ -165,14 +170,17 @@ static void waiting_ones_go(void **state)
 			assert_int_equal(world_deliver(), 0);
 		}
 	}
-	/* The first, the last and a middle one of each queue. */
+	/* Destroy the first, the last and some in the middle of each queue. */
 	for (int i = 0; i < ASKERS; i++) {
 		if (i % 3 == 1)
 			alive++;
 		else
 			assert_int_equal(destroy_id(fixture.client, ids[i], NULL), 0);
 	}
-	/* 10 ms after the second refusal; 5 after the first, and then 10 of these. */
+	/*
+	 * First half: 10 ms after the second rejection.  Second half: 5 ms after the first
+	 * rejection, and then 10 ms after the second.
+	 */
 	world_pass(3 * MS);
 	assert_int_equal(world_deliver(), alive);
 	world_pass(2 * MS);

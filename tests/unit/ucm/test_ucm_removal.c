@@ -19,7 +19,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Both ends of a connection get one event; then each can be destroyed, and nothing else. */
+/* Both ends of a connection get one event; after that their ids can only be destroyed. */
 static void connection(void **state)
 {
 	struct rdma_ucm_query_route_resp route;
@@ -45,7 +45,7 @@ static void connection(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* One that is bound to an address of the device; its port is free. */
+/* A listener that is bound to an address of the device gets the event, and its port is free. */
 static void listener(void **state)
 {
 	struct ucm_fixture fixture;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Requests that nobody has read yet, whose ids no program knows: each of what they hang on goes. */
+/*
+ * Requests that have not been read, so that no program knows their ids: effects if the request, its
+ * listener, its channel or the process ends, or if the listener moves.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +16,7 @@
 
 #include "ucm_fixture.h"
 
-/* Handle of the request, whose event has not been read. */
+/* Sends a request whose event is not read.  Returns its id, the lowest free number. */
 static uint32_t ask_unread(struct ucm_fixture *fixture)
 {
 	uint32_t next;
@@ -38,8 +41,8 @@ static void expect_request(int fd, uint32_t id)
 }
 
 /*
- * exit() closes what is open.  This is the first test, as a child leaves its parent's memory where
- * it is.
+ * exit() closes open channels.  This must be the first test: a child does not free memory that its
+ * parent has allocated.
  */
 static void process_ends(void **state)
 {
@@ -71,14 +74,14 @@ static void channel_goes(void **state)
 	ask_unread(&fixture);
 	world_close(fixture.server);
 	world_deliver();
-	/* The channel's newest id goes first. */
+	/* The newest id of the channel is destroyed first. */
 	expect_event(fixture.client, REJECTED, 28, fixture.active, NULL);
 	expect_event(fixture.client, REJECTED, 28, active, NULL);
 	fixture.server = open_channel();
 	ucm_fixture_close(&fixture);
 }
 
-/* A program may guess; the listener then has room for one more. */
+/* A program may guess the id and destroy the request; the listener can then receive another one. */
 static void request_goes(void **state)
 {
 	struct ucm_fixture fixture;
@@ -98,7 +101,7 @@ static void request_goes(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* rdma_migrate_id() of a synchronous listener closes the channel that it comes from. */
+/* rdma_migrate_id() of a synchronous listener closes the previous channel of the listener. */
 static void listener_moves(void **state)
 {
 	struct ucm_fixture fixture;
@@ -119,7 +122,7 @@ static void listener_moves(void **state)
 	assert_int_equal(accept_id(other, first, SERVER_UID, NULL, 0), 0);
 	world_deliver();
 	expect_event(fixture.client, CONNECT_RESPONSE, 0, active, NULL);
-	/* The other one goes with its listener. */
+	/* The other request is destroyed with its listener. */
 	assert_int_equal(destroy_id(other, fixture.listener, NULL), 0);
 	expect_no_event(other);
 	assert_int_equal(destroy_id(other, second, NULL), ENOENT);
@@ -154,7 +157,7 @@ static void written_events_move(void **state)
 	ucm_fixture_close(&fixture);
 }
 
-/* It cannot be taken away from its listener. */
+/* An unread request cannot be migrated away from its listener. */
 static void request_moves(void **state)
 {
 	struct ucm_fixture fixture;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* A listener and one that connects to it, in one process: the world comes back to it. */
+/* A listener and a client that connects to it, both in this process (world.h). */
 #ifndef UROCE_TESTS_UNIT_UCM_FIXTURE_H
 #define UROCE_TESTS_UNIT_UCM_FIXTURE_H
 
@@ -37,15 +37,15 @@ struct ucm_fixture {
 	uint32_t active, passive;
 };
 
-/* A listener at PORT of any address. */
+/* Opens both channels, and a listener at PORT of any address. */
 void ucm_fixture_open(struct ucm_fixture *fixture, uint16_t space, uint32_t backlog);
-/* An id of the client that is ready to connect. */
+/* Creates an id of the client, and resolves its address and route, so that it can connect. */
 uint32_t prepare_client(struct ucm_fixture *fixture, uint16_t space, const char *address,
 			uint16_t port);
-/* ... and has asked; the request has been read. */
+/* Connects such an id (active) to PORT; the server has then read the request (passive). */
 void request_connection(struct ucm_fixture *fixture, const char *address);
 void establish_connection(struct ucm_fixture *fixture);
-/* Whatever is left goes, and nothing of it stays. */
+/* Closes both channels; no port and no last message may be left. */
 void ucm_fixture_close(struct ucm_fixture *fixture);
 
 #endif

@@ -168,7 +168,7 @@ enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu)
 	return IBV_MTU_4096;
 }
 
-/* All is reached from 10.0.0.1, and 10.9 not at all. */
+/* The source address is the bound address or 10.0.0.1; 10.9.0.0/16 is unreachable. */
 int ucm_route_source(const struct ucm_address *destination, const struct ucm_address *bound,
 		     struct ucm_address *source)
 {
@@ -282,7 +282,7 @@ void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
 	(void)scope_id;
 }
 
-/* Each has a number of its own; whatever is dropped has been set. */
+/* Last messages by number: true if stored.  Only a stored one may be dropped. */
 static bool last_messages[64];
 
 int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
@@ -407,12 +407,12 @@ unsigned int world_connections(void)
 	return connections;
 }
 
-/* ---- ports: by number and family, whatever the address ---- */
+/* ---- ports: identified by number and family, regardless of the address ---- */
 
 struct gsi_port {
 	struct gsi_port *next;
 	uint16_t space, port;
-	bool ipv4, ipv6; /* takes what comes by it */
+	bool ipv4, ipv6; /* receives requests of this family */
 	unsigned int flags;
 };
 static struct gsi_port *ports;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A host without network for tests of providers/uroce/ucm: two devices, queue pair 1 whose messages
- * come back to this process when world_deliver() is called, and a clock that stands still.  It
- * takes the place of progress/gsi/gsi.h, of ucm/addr/devices.h, and of what ucm needs of verbs.
+ * A simulated host without network for tests of providers/uroce/ucm: two devices, queue pair 1
+ * whose MADs return to this process when world_deliver() is called, and a clock that only
+ * world_pass() advances.  Replaces the functions of progress/gsi/gsi.h, of ucm/addr/devices.h, and
+ * those of verbs that ucm calls.
  */
 #ifndef UROCE_TESTS_UNIT_UCM_WORLD_H
 #define UROCE_TESTS_UNIT_UCM_WORLD_H
@@ -12,45 +13,50 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* 127.0.0.1 on it; the other device has 10.0.0.1. */
+/* Device numbers: the first device has address 127.0.0.1, the other one 10.0.0.1. */
 #define WORLD_LOOPBACK 1
 #define WORLD_DEVICE 2
 #define WORLD_GUID UINT64_C(0x0200000000000001)
 
-/* Messages that wait are received, and those that come of it, until none is left; how many. */
+/*
+ * Delivers pending messages, and those sent in response, until none is left.  Returns their number.
+ */
 unsigned int world_deliver(void);
 void world_deliver_one(void);
-/* Messages that wait are lost; how many. */
+/* Drops all pending messages.  Returns their number. */
 unsigned int world_lose(void);
-/* Time passes; what is due happens. */
+/* Advances the clock; timers that are due expire. */
 void world_pass(uint64_t nanoseconds);
-/* Messages that lie ready for the case that this process dies. */
+/* Number of last messages, which the broker would send if this process were killed. */
 unsigned int world_last_messages(void);
-/* The peer of this queue pair hides its credits: has it promised them? */
+/*
+ * Reports that the peer of this QP does not report credits.  Returns true, once per QP, if the peer
+ * has promised them (rule C19).
+ */
 bool world_credits_hidden(uint32_t qpn);
-/* The first request has come to this queue pair. */
+/* Reports that this QP has received its first request. */
 void world_first_request(uint32_t qpn);
-/* Connections of the protocol, whatever knows of them. */
+/* Number of connections of the CM protocol, whether or not an id refers to them. */
 unsigned int world_connections(void);
-/* Ports that are bound now. */
+/* Number of bound ports. */
 unsigned int world_ports(void);
-/* From now on the devices' path MTU has this code (5). */
+/* Sets the code of the path MTU of both devices, initially 5. */
 void world_set_mtu(uint8_t code);
-/* As UROCE_LOOPBACK=off does: no list of devices has the loopback one. */
+/* Has the effect of UROCE_LOOPBACK=off: no list of devices contains the loopback device. */
 void world_hide_loopback(bool hide);
-/* This device is gone, and all others are there. */
+/* Removes this device (0: none); all others are present. */
 void world_remove_device(uint32_t number);
-/* From now on no neighbour is resolved, or all are. */
+/* From now on no neighbour is resolved (hold), or all are. */
 void world_hold_neighbours(bool hold);
 /* Runs the work that was scheduled last, in place of its thread. */
 void world_run_work(void);
-/* Errno for the next gsi_addr_get(). */
+/* Makes the next gsi_addr_get() fail with this errno. */
 void world_refuse(int error);
 
-/* The way in, as librdmacm uses it. */
+/* Entry points, as librdmacm calls them. */
 int world_open(void);
 bool world_close(int fd);
-/* write() of a command: header and body.  0 or an errno. */
+/* Writes a command, header and body.  Returns 0 or an errno. */
 int world_call(int fd, unsigned int command, const void *body, size_t in, size_t out);
 
 #endif

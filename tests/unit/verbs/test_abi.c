@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The layout of libibverbs' private interface: which release is recognised by what, what is
- * refused, and where each operation goes.  The slot numbers are a second derivation: they were
- * counted in the headers of the releases.
+ * Layouts of libibverbs' private interface: how each release is recognized, which ones are refused,
+ * and the slot of each operation.  The slot numbers are derived independently: they were counted in
+ * the headers of the releases.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "verbs/abi/abi.h"
 
-/* A library is the list of what dlvsym() finds in it. */
+/* A simulated library is the list of symbols that dlvsym() finds in it. */
 struct symbol {
 	const char *name, *node;
 };
@@ -31,7 +31,7 @@ static const struct symbol private_34[] = {
 struct library {
 	unsigned int private_node;
 	const struct symbol *public[6];
-	const char *lacks; /* a private function that was taken out */
+	const char *lacks; /* missing private function */
 };
 
 static const struct symbol data_in_order = { "ibv_query_qp_data_in_order", "IBVERBS_1.14" };
@@ -54,7 +54,10 @@ static const struct library v65 = {
 	65, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 };
 
-/* Private nodes and verbs_register_driver_NN differ in their number only. */
+/*
+ * Returns true if text is the pattern, whose suffix _34, if present, stands for the number: private
+ * nodes and verbs_register_driver_NN differ only in their number.
+ */
 static bool same_but_number(const char *text, const char *pattern, unsigned int number)
 {
 	size_t length = strlen(pattern);
@@ -87,7 +90,7 @@ static void *look_up(void *handle, const char *name, const char *node)
 	return NULL;
 }
 
-/* Size of struct ibv_qp, with which ibv_qp_ex begins. */
+/* Size of struct ibv_qp, the beginning of struct ibv_qp_ex, on amd64. */
 #define QP_ON_AMD64 160
 
 static char error[512];
@@ -98,7 +101,10 @@ static bool probe(struct uroce_abi *abi, const struct library *library, const ch
 	return abi_probe(abi, look_up, (void *)library, file_name, error, sizeof(error));
 }
 
-/* An offset behind an ibv_qp on this processor: by the public header, a second derivation. */
+/*
+ * Converts an offset after struct ibv_qp on amd64 to this processor, independently of the product:
+ * by the public header.
+ */
 static unsigned int here(unsigned int on_amd64)
 {
 	return on_amd64 ? on_amd64 + (unsigned int)sizeof(struct ibv_qp) - QP_ON_AMD64 : 0;
@@ -143,7 +149,7 @@ static void each_release_has_its_layout(void **state)
 	}
 }
 
-/* A refusal is one line that names the library. */
+/* Probing fails with an error of one line that names the library. */
 static void assert_refused(const struct library *library, const char *file_name)
 {
 	struct uroce_abi abi;
@@ -160,7 +166,7 @@ static void unknown_layouts_are_refused(void **state)
 	const struct library v66 = {
 		66, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 	};
-	/* Newer than its private node: an unknown table. */
+	/* Its symbols are newer than its private node: the table is unknown. */
 	const struct library patched = {
 		64, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 	};
@@ -170,7 +176,7 @@ static void unknown_layouts_are_refused(void **state)
 	assert_refused(&nothing, "/l/libibverbs.so.1.0.0");
 	assert_refused(&v34, "/l/libibverbs.so.1.12.34.0");
 	assert_refused(&v66, "/l/libibverbs.so.1.19.66.0");
-	/* Releases have shared a private node before. */
+	/* A later release may share a private node with an earlier one, as has happened. */
 	assert_refused(&v65, "/l/libibverbs.so.1.19.66.0");
 	assert_refused(&patched, "/l/libibverbs.so.1.17.64.0");
 	assert_refused(&incomplete, "/l/libibverbs.so.1.14.44.0");
@@ -232,7 +238,7 @@ static void slots_are_where_the_releases_have_them(void **state)
 	}
 }
 
-/* Libibverbs' own sizes, the same in all releases that are served. */
+/* Sizes of libibverbs' own structures, the same in all supported releases. */
 static void structures_have_libibverbs_sizes(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* A remark of ours does not end the program, whatever its stderr is. */
+/* A message of the provider does not end the program, whatever its stderr is. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void test_nobody_reads(void **state)
 	assert_false(is_pending());
 }
 
-/* One that had been waiting is still there. */
+/* A SIGPIPE that was pending before is still pending. */
 static void test_the_applications_own(void **state)
 {
 	sigset_t pipe_only;
@@ -78,7 +78,7 @@ static void test_the_applications_own(void **state)
 	close(fds[1]);
 	uroce_err("what nobody hears");
 	assert_true(is_pending());
-	signal(SIGPIPE, SIG_IGN); /* takes it away */
+	signal(SIGPIPE, SIG_IGN); /* discards the pending signal */
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_UNBLOCK, &pipe_only, NULL);
 }

@@ -21,7 +21,7 @@
 #include "verbs/cq/cq.h"
 #include "verbs/context/context.h"
 
-/* Nothing has come, and no helper thread runs. */
+/* Nothing has been received, and no progress thread runs. */
 static struct progress progress;
 static struct uroce_context context = { .progress = &progress };
 static struct ibv_comp_channel *channel;
@@ -105,7 +105,7 @@ static void completions_come_in_order(void **state)
 	uint64_t next = 0, taken = 0;
 
 	(void)state;
-	/* Rounds of odd lengths, so that the ring's end falls everywhere. */
+	/* Rounds of different lengths, so that the ring wraps at every position of a round. */
 	for (int round = 1; round < 100; round++) {
 		for (int i = 0; i < round % 8 + 1; i++)
 			add(7, next++);
@@ -162,7 +162,7 @@ static void one_event_for_each_arming(void **state)
 	(void)state;
 	add(1, 1); /* not armed */
 	assert_int_equal(events(), 0);
-	arm(UROCE_NOTIFY_ANY); /* what came before does not count */
+	arm(UROCE_NOTIFY_ANY); /* earlier completions do not count */
 	assert_int_equal(events(), 0);
 	add(1, 2);
 	add(1, 3);
@@ -201,7 +201,7 @@ static void a_queue_pair_is_forgotten(void **state)
 	struct ibv_wc wc[8];
 
 	(void)state;
-	for (uint64_t i = 0; i < 5; i++) { /* let the ring's end be in the middle */
+	for (uint64_t i = 0; i < 5; i++) { /* so that the ring wraps below */
 		add(1, i);
 		uroce_cq_poll_ring(cq, 1, wc, NULL);
 	}
@@ -249,7 +249,10 @@ static void *take_one(void *taken)
 	return NULL;
 }
 
-/* The helper has not sent the ACK yet, and an armed application polls before it sleeps. */
+/*
+ * The progress thread has not sent the ACK yet, and the application, whose CQ is armed, polls once
+ * more before it sleeps: the poll waits for the ACK.
+ */
 static void an_armed_poll_awaits_answers(void **state)
 {
 	atomic_int taken = 0;
@@ -282,8 +285,8 @@ static uint64_t poll_cycles_of(struct progress *worker)
 }
 
 /*
- * Polls until the worker has run a cycle for a poll, which it cannot while its thread runs one, as
- * right after its start.
+ * Polls until a poll has run a cycle of the worker, which a poll cannot do while the worker's
+ * thread runs one, as right after its start.
  */
 static void poll_until_served(struct progress *worker)
 {

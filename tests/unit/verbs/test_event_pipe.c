@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Events on their way to the application: order, taking back what is about an object that goes,
- * more of them than a pipe holds, and a reader at the same time.
+ * Pipes that carry events to the application: order, removal of the events of a destroyed object,
+ * more events than a pipe holds, and a concurrent reader.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static void records_are_taken_back_and_the_others_keep_their_order(void **state)
 
 /*
  * A program that closes descriptors which it does not know (closefrom(3)) may close the one that
- * events are read from: the thread that raises the next one must not die of SIGPIPE.
+ * events are read from: the thread that raises the next event must not be killed by SIGPIPE.
  */
 static void nobody_dies_of_a_reader_that_is_gone(void **state)
 {
@@ -92,7 +92,7 @@ static void nobody_dies_of_a_reader_that_is_gone(void **state)
 	read_end = dup(write_end); /* for close_pipe() */
 }
 
-/* The descriptor is in blocking mode, and nothing will be written. */
+/* The descriptor is in blocking mode, and nothing will be written, so a read would not return. */
 static void purging_an_empty_pipe_does_not_wait(void **state)
 {
 	(void)state;
@@ -110,7 +110,7 @@ static void a_full_pipe_grows_and_at_last_refuses(void **state)
 	(void)state;
 	while (event_pipe_push(write_end, &other, sizeof(other)) == 0)
 		pushed++;
-	/* Twice as many as there can be CQs, unless this host grants less to us. */
+	/* Twice the maximum number of CQs, unless this host limits the size of a pipe to less. */
 	if (fcntl(write_end, F_GETPIPE_SZ) >= 1 << 20)
 		assert_true(pushed >= 131072);
 	assert_int_equal(event_pipe_push(write_end, &other, sizeof(other)), ENOBUFS);
@@ -122,7 +122,7 @@ static void a_full_pipe_grows_and_at_last_refuses(void **state)
 
 #define EVEN_RECORDS 100000
 
-/* Sees every even number once; the odd ones may be gone before it comes. */
+/* Reads every even number once; odd numbers may be purged before they are read. */
 static void *read_all(void *arg)
 {
 	uint64_t record, *sum = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * fork() while one thread closes the last context and waits for a callback of the helper thread
- * that is about to take locks: the forking thread must not hold any of them while it waits for the
- * lock of the closing one.
+ * fork() while one thread closes the last context and waits for a callback of the progress thread,
+ * which is about to take locks: the forking thread must not hold any of these locks while it waits
+ * for the lock of the closing thread.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,11 +36,11 @@
 #include "verbs/qp/ud.h"
 
 enum {
-	SETTLE_US = 100000, /* until another thread waits where it will */
-	PATIENCE_S = 10,    /* for what takes no time */
+	SETTLE_US = 100000, /* time for another thread to reach its wait */
+	PATIENCE_S = 10,    /* time limit of operations that take no time */
 };
 
-/* The first call of the held function is kept back in its beginning, before any lock. */
+/* The first call of the held function waits at its beginning, before it takes any lock. */
 static atomic_bool hold_accept, hold_recv, held, released;
 
 static void hold(atomic_bool *which)
@@ -103,7 +103,10 @@ static void *fork_once(void *arg)
 	return NULL;
 }
 
-/* Holds a callback while another thread waits for it in put, forks, and releases the callback. */
+/*
+ * Forks while a callback is held and another thread waits for it in put(); then releases the
+ * callback.
+ */
 static void fork_meanwhile(void *(*put)(void *arg))
 {
 	pthread_t closing, forking;
@@ -115,7 +118,7 @@ static void fork_meanwhile(void *(*put)(void *arg))
 	assert_int_equal(pthread_create(&forking, NULL, fork_once, NULL), 0);
 	usleep(SETTLE_US);
 	atomic_store(&released, true);
-	/* Ends the program with a dead-lock. */
+	/* Ends the program in case of a deadlock. */
 	alarm(PATIENCE_S);
 	pthread_join(closing, NULL);
 	pthread_join(forking, NULL);

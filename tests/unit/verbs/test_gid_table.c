@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The GID table follows an interface's addresses, and the numbers that a device has of its own:
- * GUID and path MTU.
- */
+/* The GID table, which follows the addresses of an interface; GUID and path MTU of a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +23,7 @@ static void set_addresses(struct netdev *netdev, const char *last_bytes)
 		addresses[i][15] = (uint8_t)last_bytes[i];
 }
 
-/* The table as text: the last byte of each GID, '.' for an empty place. */
+/* Compares the table with a text: the last byte of each GID, '.' for an empty entry. */
 static void assert_table(const char *text)
 {
 	assert_int_equal(table.entries, strlen(text));
@@ -79,7 +76,7 @@ static void with_users_an_address_keeps_its_place(void **state)
 	assert_table("xbydz");
 }
 
-/* count addresses whose last two bytes are first and on. */
+/* Sets count addresses, whose last two bytes are the numbers from first on. */
 static void number_addresses(struct netdev *netdev, unsigned int first, unsigned int count)
 {
 	netdev->address = (const uint8_t(*)[16])addresses;
@@ -138,7 +135,7 @@ static void without_a_mac_the_guid_is_local_stable_and_unique(void **state)
 		snprintf(netdev.name, sizeof(netdev.name), "tun%d", i);
 		seen[i] = uroce_node_guid(&netdev);
 		assert_true(seen[i] != 0 && seen[i] == uroce_node_guid(&netdev));
-		/* Neither a group's number nor one that claims to be the world's only one. */
+		/* Neither the group bit nor the bit of a universally unique number is set. */
 		assert_true((seen[i] >> 56 & 3) == 0);
 		for (j = 0; j < i; j++)
 			assert_true(seen[i] != seen[j]);

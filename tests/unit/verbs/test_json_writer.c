@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* JSON of the provider, as jansson reads it. */
+/* JSON written by the provider and read by jansson. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

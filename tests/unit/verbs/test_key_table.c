@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The key table: many keys, removal in any order, bounds that cannot be tricked, caches that do not
- * outlive a region, and a removal that waits for a copy under way.
+ * The key table: many keys, removal in any order, bounds that cannot be circumvented, caches that
+ * become invalid with their region, and a removal that waits for a copy in progress.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +86,7 @@ static void rights_and_domains_are_kept(void **state)
 	assert_null(map(0, 0, 0, 0));
 	mkey_read_lock(0);
 	assert_non_null(mkey_table_map(&cache, &domain_a, entry.key, 0, 1, 0));
-	/* The cache must not let another domain in. */
+	/* The cache must not give access to another protection domain. */
 	assert_null(mkey_table_map(&cache, &domain_b, entry.key, 0, 1, 0));
 	mkey_read_unlock(0);
 	mkey_table_remove(&entry);
@@ -146,7 +146,7 @@ static void many_come_and_go(void **state)
 		sorted[i] = entries[i];
 	}
 	assert_int_equal(mkey_table_count(), MANY);
-	/* Remove and add in a scattered order, and see after each round that all is still found. */
+	/* Remove and add entries in a scattered order; after each round all must still be found. */
 	for (int round = 0; round < 4; round++) {
 		for (int i = 0; i < MANY / 4; i++) {
 			int victim;
@@ -161,7 +161,7 @@ static void many_come_and_go(void **state)
 		for (int i = 0; i < MANY; i++)
 			assert_non_null(map(entries[i].key, entries[i].start, 10, 0));
 	}
-	/* No key has come twice. */
+	/* No key was assigned twice. */
 	qsort(sorted, 2 * MANY, sizeof(*sorted), by_key);
 	for (int i = 1; i < 2 * MANY; i++)
 		assert_int_not_equal(sorted[i - 1].key, sorted[i].key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Registration: what is refused and with which errno, what a key means afterwards, and that a
- * protection domain counts its users.
+ * Memory registration: arguments that are refused and their errno, access by a key, and the count
+ * of users of a protection domain.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,10 @@
 
 #include "verbs/mr/mr.h"
 
-/* Not by ops.h: its weak declarations do not make the linker take anything out of a library. */
+/*
+ * Not declared by ops.h, whose weak declarations do not make the linker extract objects from a
+ * library.
+ */
 #define STRONG(name) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
 STRONG(alloc_pd)
 STRONG(dealloc_pd)
@@ -120,7 +123,7 @@ static void memory_that_cannot_be_pinned(void **state)
 	assert_int_equal(reg(three, page, IBV_ACCESS_LOCAL_WRITE), 0);
 	assert_int_equal(mprotect(three + page, page, PROT_NONE), 0);
 	assert_int_equal(reg(three, 3 * page, 0), EFAULT);
-	/* A hole in the middle, and one byte that reaches into it. */
+	/* An unmapped page in the middle, and ranges with one byte in it. */
 	assert_int_equal(munmap(three + page, page), 0);
 	assert_int_equal(reg(three, 3 * page, 0), EFAULT);
 	assert_int_equal(reg(three, page + 1, 0), EFAULT);
@@ -193,12 +196,12 @@ static void a_domain_in_use_stays(void **state)
 	assert_int_equal(uroce_dealloc_pd(used), 0);
 }
 
-/* The parameters of ibv_reg_mr_ex(), of which a program's header may know more than ours. */
+/* Parameters of ibv_reg_mr_ex(); a program's header may define more of them than ours. */
 static void a_structure_says_the_same(void **state)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE;
 	static const uint64_t unknown[] = { 1 << 4, 1 << 5, UINT64_C(1) << 63 };
-	/* A dma-buf has a descriptor, an offset and an address for requests, and no other one. */
+	/* A dma-buf requires a descriptor, an offset and an IOVA, and no other address. */
 	static const uint64_t incomplete[] = {
 		0,
 		ABI_MR_INIT_IOVA,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Number of objects of a device: it never exceeds what the device reports, and objects that are
- * left behind in a closed context, or destroyed by way of an import, are counted once.
+ * Number of objects of a device: it never exceeds the maximum that the device reports, and objects
+ * that remain in a closed context, or are destroyed through an import, are subtracted once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,10 @@
 #include "verbs/mr/mr.h"
 #include "verbs/qp/qp.h"
 
-/* Not by ops.h: its weak declarations do not make the linker take anything out of a library. */
+/*
+ * Not declared by ops.h, whose weak declarations do not make the linker extract objects from a
+ * library.
+ */
 #define STRONG(name) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
 STRONG(alloc_pd)
 STRONG(dealloc_pd)
@@ -34,7 +37,7 @@ static const unsigned int most[UROCE_OBJECTS] = {
 };
 
 static struct uroce_device device;
-/* Two contexts of one file, as an imported one and its import. */
+/* Two contexts of one file, such as a context and its import. */
 static struct uroce_context contexts[2];
 static struct ibv_context *const first = &contexts[0].base.context;
 static struct ibv_context *const second = &contexts[1].base.context;
@@ -136,7 +139,7 @@ static void calls_at_the_limit(void **state)
 	nothing_is_left();
 }
 
-/* It was counted in the context that it was made in, which may be closed by then. */
+/* The PD is counted in the context that created it, which may be closed by now. */
 static void an_import_destroys_the_object(void **state)
 {
 	struct ibv_pd *pd = uroce_alloc_pd(first), *import;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* No operation that returns an errno value is in the table without setting errno, too. */
+/* Each operation of the table that returns an errno value must also set errno. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 struct row {
 	const char *name;
-	bool answered; /* with errno */
+	bool answered; /* sets errno */
 };
 
 static const struct row served[] = {
@@ -34,7 +34,7 @@ static bool is_plain(const char *name)
 
 static void check(const char *name, bool returns_number)
 {
-	/* The number of completions, or less than 0. */
+	/* Returns the number of completions, or less than 0. */
 	if (!strcmp(name, "poll_cq"))
 		return;
 	/* post.c sees to errno itself: verbs_errno tests it. */

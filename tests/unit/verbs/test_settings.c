@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Settings of a program whose user may not choose the files that it writes */
+/* Settings of a set-user-ID program, whose caller must not choose the files that it writes. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void test_capture(void **state)
 	assert_string_equal(config.name, "/tmp/uroce.pcapng");
 }
 
-/* Copies this program to path, set-user-ID of another user. */
+/* Copies this program to path, as a set-user-ID program of another user. */
 static void copy_program(char *path)
 {
 	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkstemp(path);

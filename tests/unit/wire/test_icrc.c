@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The ICRC against packets of other makers and against a second derivation: the packet written out
- * byte by byte with its IP and UDP headers, masked, and a CRC that goes bit by bit.
+ * Compares the ICRC with packets of other implementations and with an independent computation: the
+ * packet with its IP and UDP headers byte by byte, masked, and a CRC bit by bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static uint32_t crc_bit_by_bit(const uint8_t *bytes, size_t length)
 	return ~crc;
 }
 
-/* The four ICRC bytes, by the text of the annex. */
+/* Computes the four ICRC bytes as the annex describes. */
 static void slow_icrc(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet,
 		      size_t length, uint8_t *out)
 {
@@ -127,7 +127,8 @@ static void fill_randomly(uint8_t *bytes, size_t length)
 		*bytes++ = (uint8_t)(random() >> 7);
 }
 
-/* rule S14 test: a congestion notification from a ConnectX-4 Lx, seen with identification 0x718c.
+/*
+ * rule S14 test: a congestion notification of a ConnectX-4 Lx, captured with identification 0x718c.
  */
 static void test_packet_of_an_adapter(void **state)
 {
@@ -147,7 +148,7 @@ static void test_packet_of_an_adapter(void **state)
 	assert_memory_equal(ours, packet, 32);
 }
 
-/* rule S14 test: an UC SEND whose ICRC another implementation has published. */
+/* rule S14 test: a UC SEND and its ICRC as published by another implementation. */
 static void test_published_packet(void **state)
 {
 	static const uint8_t packet[36] = {
@@ -183,8 +184,9 @@ static void test_every_length_the_slow_way(void **state)
 }
 
 /*
- * rule S14 test: small packets at every alignment, in one call and with nothing behind them that
- * could be read, whatever fills the last block, on both IP versions.
+ * rule S14 test: small packets at every alignment, in one call, on both IP versions.  Each one lies
+ * at the end of an allocation, so that a sanitizer detects reads beyond it, however full its last
+ * block is.
  */
 static void test_small_packets_the_slow_way(void **state)
 {
@@ -217,8 +219,8 @@ static void test_small_packets_the_slow_way(void **state)
 }
 
 /*
- * rule S14 test: what is known of a path changes no ICRC, whatever the length, alignment and
- * identification, and nothing is read behind what the ICRC covers.
+ * rule S14 test: values precomputed for a path do not change the ICRC, for any length, alignment
+ * and identification, and no byte after the packet is read.
  */
 static void test_known_paths_the_slow_way(void **state)
 {
@@ -251,7 +253,7 @@ static void test_known_paths_the_slow_way(void **state)
 	}
 }
 
-/* In pieces of any size, empty ones too, the ICRC is that of the whole. */
+/* The ICRC of a packet in pieces of any size, including empty ones, is that of the whole packet. */
 static void test_pieces(void **state)
 {
 	uint8_t packet[700], icrc[4];
@@ -279,7 +281,10 @@ static void test_pieces(void **state)
 	}
 }
 
-/* FECN, BECN and the six bits beside them may change on the way; no other bit of the BTH may. */
+/*
+ * FECN, BECN and the other six bits of their byte may change on the path; no other bit of the BTH
+ * may.
+ */
 static void test_masked_byte(void **state)
 {
 	struct wire_path path = random_path();
@@ -351,8 +356,8 @@ static void test_solves_at_every_length(void **state)
 }
 
 /*
- * Damage passes the IPv4 check with one chance in 65536 only, which is what an unknown
- * identification costs; then and only then the expectation changes.
+ * A damaged packet passes the IPv4 check with a probability of 1 in 65536, because the
+ * identification is unknown; the expected identification changes if and only if it passes.
  */
 static void test_damage_is_seen(void **state)
 {
@@ -382,7 +387,7 @@ static void test_damage_is_seen(void **state)
 	assert_uint_in_range(accepted, 1, MOST_ACCEPTED);
 }
 
-/* A packet that cannot hold BTH and ICRC is wrong, and not one byte of it is read. */
+/* A packet that is too short for BTH and ICRC is bad, and no byte beyond its end is read. */
 static void test_too_short(void **state)
 {
 	struct wire_path path = random_path();
@@ -400,7 +405,7 @@ static void test_too_short(void **state)
 	assert_int_equal(ip_id, 7);
 }
 
-/* For IPv6 there is nothing to solve for: any other ICRC is wrong, ip_id is left alone. */
+/* IPv6 has no identification to determine: any other ICRC is bad, and ip_id does not change. */
 static void test_ipv6_is_exact(void **state)
 {
 	struct wire_path path = random_path();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The opcode table by second derivations: numbers from libibverbs, header lengths and services
- * from a table written by hand, succession from a nested switch.
+ * Compares the opcode table with independent sources: numbers with libibverbs, header lengths and
+ * services with a table written by hand, succession with a nested switch.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,10 @@
 
 enum { CNP = 0x81 };
 
-/* By hand from the specification's list of packets: length after the BTH on RC, and which services
- * have it. */
+/*
+ * Written by hand from the specification's list of packets: length of the headers after the BTH on
+ * RC, and the services that have the opcode.
+ */
 enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, ON_RELIABLE = ON_RC | ON_XRC };
 enum { ON_CONNECTED = ON_RC | ON_UC | ON_XRC };
 static const struct {
@@ -58,7 +60,8 @@ static const char *const service_names[8] = { "RC", "UC", NULL, "UD", NULL, "XRC
 static const unsigned int service_bits[8] = { ON_RC, ON_UC, 0, ON_UD, 0, ON_XRC, 0, 0 };
 
 /*
- * Every opcode is defined, named, classified and measured as in the table typed by hand; 63 in all.
+ * Definition, name, class and header length of every opcode are those of the table written by hand;
+ * 63 opcodes are defined.
  */
 static void test_table_by_hand(void **state)
 {
@@ -142,7 +145,7 @@ static void test_numbers_of_libibverbs(void **state)
 	assert_int_equal(WIRE_UC | WIRE_WRITE_ONLY, IBV_OPCODE_UC_RDMA_WRITE_ONLY);
 }
 
-/* A service adds its headers to its own opcodes only; rows are those of RC. */
+/* An opcode has the same headers as on RC, and those that its service adds. */
 static void test_headers_of_services(void **state)
 {
 	unsigned int row;
@@ -200,7 +203,7 @@ static bool begins_message_by_hand(uint8_t next)
 	}
 }
 
-/* The form in which such rules are usually written: one case for each packet that came before. */
+/* The usual form of such rules: one case for each preceding packet. */
 static bool may_follow_by_hand(int previous, uint8_t next)
 {
 	if (!is_request_by_hand(next))

@@ -20,8 +20,7 @@ static uint64_t random_bits(void)
 	return (uint64_t)random() << 42 ^ (uint64_t)random() << 21 ^ (uint64_t)random();
 }
 
-/* Fields that the opcode does not carry stay zero, as in a structure that was zero before parsing.
- */
+/* Fields that the opcode does not have stay zero, as after parsing into a zeroed structure. */
 static struct wire_packet random_packet(uint8_t opcode)
 {
 	uint16_t headers = wire_op_headers(opcode);
@@ -70,7 +69,7 @@ static struct wire_packet random_packet(uint8_t opcode)
 	return p;
 }
 
-/* rule S1 test, rule S15 test: what is built comes back from parsing, for every opcode. */
+/* rule S1 test, rule S15 test: parsing returns the packet that was built, for every opcode. */
 static void test_parse_undoes_build(void **state)
 {
 	uint8_t bytes[WIRE_MAX_PACKET_BYTES];
@@ -95,7 +94,7 @@ static void test_parse_undoes_build(void **state)
 	}
 }
 
-/* Numbers wider than their fields do not spill into the bits beside them. */
+/* Numbers that are wider than their fields do not change the adjacent bits. */
 static void test_build_masks_wide_numbers(void **state)
 {
 	struct wire_packet p = { .opcode = WIRE_XRC | WIRE_SEND_ONLY,
@@ -126,7 +125,7 @@ static void check_literal(const struct wire_packet *p, const uint8_t *expected, 
 	assert_memory_equal(bytes, expected, length);
 }
 
-/* Packets written down by hand, field by field as the specification draws them: connected. */
+/* Packets written by hand, field by field as in the figures of the specification: connected. */
 static void test_literal_headers(void **state)
 {
 	/* clang-format off */
@@ -183,7 +182,7 @@ static void test_literal_headers(void **state)
 		      atomic_ack, sizeof(atomic_ack));
 }
 
-/* The same for FLUSH, whose FETH stands before RETH, for UD and for SEND with invalidate. */
+/* The same for FLUSH, whose FETH precedes the RETH, for UD and for SEND with invalidate. */
 static void test_literal_headers_of_other_kinds(void **state)
 {
 	/* clang-format off */
@@ -226,7 +225,7 @@ static void test_literal_headers_of_other_kinds(void **state)
 		      invalidate, sizeof(invalidate));
 }
 
-/* A congestion notification as a ConnectX-4 Lx sent it; its reserved bytes are not looked at. */
+/* A congestion notification as sent by a ConnectX-4 Lx; its reserved bytes are ignored. */
 static void test_cnp(void **state)
 {
 	uint8_t bytes[32] = { 0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x01, 0x18 };
@@ -246,7 +245,10 @@ static void test_cnp(void **state)
 	assert_int_equal(wire_parse(bytes, 28, &p), WIRE_TOO_SHORT);
 }
 
-/* The verdict on a packet of valid version and opcode, derived from the rules one by one. */
+/*
+ * Returns the expected result for a packet of valid version and opcode, derived from the rules one
+ * by one.
+ */
 static enum wire_error expected_error(uint8_t opcode, unsigned int pad, long length)
 {
 	long payload = length - (long)wire_op_header_length(opcode) - (long)pad - 4;
@@ -263,8 +265,9 @@ static enum wire_error expected_error(uint8_t opcode, unsigned int pad, long len
 }
 
 /*
- * Every length of every opcode and pad count is judged by the rules, without reading beyond it:
- * the bytes stand at the end of an allocation, where a sanitizer sees what is read too far.
+ * Packets of every length, opcode and pad count get the result that the rules require, without
+ * reads beyond their end: the bytes lie at the end of an allocation, where a sanitizer detects such
+ * reads.
  */
 static void test_every_length(void **state)
 {
@@ -310,7 +313,9 @@ static void test_version(void **state)
 	}
 }
 
-/* Opcodes without a row are refused: RD, RESYNC, FLUSH on XRC, READ on UC, manufacturer's own. */
+/*
+ * Opcodes without a row are refused: RD, RESYNC, FLUSH on XRC, READ on UC, manufacturer-specific.
+ */
 static void test_undefined_opcodes(void **state)
 {
 	static const uint8_t undefined[] = { 0x15, 0x18, 0x1b, 0x1e, 0x2c, 0x31, 0x36, 0x44,
@@ -326,7 +331,7 @@ static void test_undefined_opcodes(void **state)
 	}
 }
 
-/* rule S15 test: MigReq is taken as it comes; reserved bits and pad bytes are ignored. */
+/* rule S15 test: either value of MigReq is accepted; reserved bits and pad bytes are ignored. */
 static void test_ignored_on_receipt(void **state)
 {
 	uint8_t bytes[20] = { WIRE_SEND_ONLY, 3 << 4, 0xff, 0xff, 0x3f, 0, 0, 7, 0x7f, 0, 0, 9,
@@ -401,7 +406,7 @@ struct moving {
 
 static void *keep_changing(void *arg)
 {
-	/* Both are good packets of this length; their headers and pads differ. */
+	/* Both are valid packets of this length; their headers and pads differ. */
 	static const uint8_t faces[2][2] = { { 0x04, 0x00 }, { 0x0a, 0x30 } };
 	struct moving *moving = arg;
 	unsigned int turn = 0;
@@ -424,7 +429,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Whichever of its faces is seen, the parts are those of one packet and lie inside of it. */
+/*
+ * Whichever version of the packet is parsed, the parts are those of one packet and lie inside it.
+ */
 static void test_packet_that_changes(void **state)
 {
 	static struct moving moving;
@@ -435,7 +442,7 @@ static void test_packet_that_changes(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	/* It is a data race, and meant to be one. */
+	/* The data race is intended. */
 	skip();
 #endif
 	assert_int_equal(pthread_create(&writer, NULL, keep_changing, &moving), 0);
