@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A new queue pair knows nothing: state, numbers, credits. */
+/* State, numbers and credits of a new queue pair. */
 static void test_creation(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ 0 });
@@ -58,7 +58,7 @@ static void test_reset_forgets(void **state)
 	expect_silence(dut); /* limited again */
 }
 
-/* From RESET and INIT nothing is sent and nothing is taken. */
+/* In RESET and INIT no packet is sent, and received ones are ignored. */
 static void test_silent_before_rtr(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ 0 });
@@ -76,7 +76,7 @@ static void test_silent_before_rtr(void **state)
 	assert_int_equal(dut->event_count, 0);
 }
 
-/* In ERR both queues are flushed, each in order; what is posted later as well. */
+/* In ERR both queues are flushed, each in order; requests posted later are flushed as well. */
 static void test_error_flushes_in_order(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -138,7 +138,7 @@ static void test_error_by_request(void **state)
 	expect_silence(dut);
 	expect_no_wc(dut);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	/* And in ERR once more: nothing is completed twice. */
+	/* Entering ERR again completes nothing twice. */
 	dut_set_state(dut, ENG_ERR);
 	expect_no_wc(dut);
 }
@@ -174,7 +174,7 @@ static void test_error_before_connection(void **state)
 	}
 }
 
-/* The same when the QP's own request has failed: pending responses are not sent any more. */
+/* When the QP's own request has failed, a pending READ response is not sent any more. */
 static void test_silent_after_send_error(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -191,7 +191,7 @@ static void test_silent_after_send_error(void **state)
 	expect_silence(dut);
 }
 
-/* The receive under way when the QP fails is flushed as well, once and first. */
+/* The receive of a message received in part when the QP fails is flushed, once and first. */
 static void test_receive_under_way_is_flushed(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -207,7 +207,7 @@ static void test_receive_under_way_is_flushed(void **state)
 	expect_no_wc(dut);
 }
 
-/* Receives of an SRQ belong to others: only the one under way is flushed. */
+/* Receives of an SRQ are not flushed, except that of a message received in part. */
 static void test_shared_receives_stay(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .shared = true });
@@ -225,7 +225,7 @@ static void test_shared_receives_stay(void **state)
 	assert_int_equal(eng_ring_used(&dut->rq), 1);
 }
 
-/* SQD: what has begun is finished, nothing new begins, then the event; RTS goes on. */
+/* SQD: started requests complete, no other starts, the event is raised; RTS resumes sending. */
 static void test_send_queue_drained(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ .mtu = 256, .cwnd = 1 });
@@ -260,7 +260,7 @@ static void test_send_queue_drained(void **state)
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_SQ_DRAINED), 1);
 }
 
-/* SQD with nothing under way is drained at once; the event comes only if asked for. */
+/* SQD with nothing in flight is drained at once; the event is raised only if requested. */
 static void test_drained_at_once(void **state)
 {
 	(void)state;
@@ -326,7 +326,7 @@ static void test_established_in_rtr_only(void **state)
 			assert_int_equal(dut_count_events(dut, ENG_EVENT_COMM_EST), in == ENG_RTR);
 			assert_int_equal(dut_count_events(dut, ENG_EVENT_FIRST_REQUEST),
 					 in != ENG_RTR);
-			/* Once, and not for what comes later either. */
+			/* Later requests raise no event. */
 			dut_give_request(dut, opcode, DUT_RQ_PSN + 1, 8);
 			if (in == ENG_RTR)
 				dut_set_state(dut, ENG_RTS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* SSN, MSN and LSN across 2^24: what a long-lived connection meets after 16.7 million messages. */
+/* The wrap of SSN, MSN and LSN at 2^24, which a connection reaches after 16.7 million messages. */
 #include "dut.h"
 
 #include <stdlib.h>
@@ -27,8 +27,8 @@ static void forget_packet(struct dut *dut, const struct wire_packet *packet)
 }
 
 /*
- * Post, send and acknowledge empty messages until ssn have been sent in all, with so many credits
- * in each ACK.
+ * Posts, sends and acknowledges empty messages until ssn have been sent in all; credits: credit
+ * code of each ACK.
  */
 static void send_up_to(struct dut *dut, uint32_t ssn, enum eng_op op, uint8_t credits)
 {
@@ -53,7 +53,7 @@ static void send_up_to(struct dut *dut, uint32_t ssn, enum eng_op op, uint8_t cr
 	dut->sink = NULL;
 }
 
-/* The limit is MSN plus credits modulo 2^24, and SSNs behind the wrap are beyond those before. */
+/* LSN is MSN plus credits modulo 2^24, and SSNs after the wrap are greater than those before it. */
 static void test_limit_across_the_wrap(void **state)
 {
 	struct dut *dut;
@@ -68,7 +68,7 @@ static void test_limit_across_the_wrap(void **state)
 	assert_int_equal(dut_info(dut).ssn, LAST - 2);
 	dut_ack(dut, psn - 1, ACK_CODE(4), LAST - 2);
 	assert_int_equal(dut_info(dut).lsn, 1); /* FFFFFDh + 4 */
-	/* SSN FFFFFEh, FFFFFFh, 0, 1 may go; a WRITE between them moves the limit on. */
+	/* SSN FFFFFEh, FFFFFFh, 0 and 1 may be sent; a WRITE between them increments LSN. */
 	for (int i = 0; i < 7; i++)
 		dut_post(dut, i == 2 ? ENG_WRITE : ENG_SEND, 2 * DUT_MTU, 0);
 	for (uint32_t i = 0; i < 5; i++, psn += 2) {
@@ -79,7 +79,7 @@ static void test_limit_across_the_wrap(void **state)
 	expect_silence(dut);
 	assert_int_equal(dut_info(dut).lsn, 2);
 	assert_int_equal(dut_info(dut).sent_ssn, 3);
-	/* Credits from before the wrap do not move it back, credits from after it move it on. */
+	/* Credits from before the wrap do not move LSN back, credits from after it increase LSN. */
 	dut_ack(dut, psn - 9, ACK_CODE(0), LAST - 1);
 	assert_int_equal(dut_info(dut).lsn, 2);
 	dut_ack(dut, psn - 1, ACK_CODE(2), 2);
@@ -107,13 +107,13 @@ static void test_limit_after_none_for_long(void **state)
 	assert_int_equal(dut_info(dut).lsn, sent + 1);
 	for (int i = 0; i < 4; i++)
 		dut_post(dut, ENG_SEND, 8, 0);
-	/* One that there is a credit for, and a limited one. */
+	/* A SEND with a credit, and a limited one. */
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + sent);
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + sent + 1);
 	expect_silence(dut);
 }
 
-/* The responder's MSN goes from FFFFFFh to 0, and what the peer is short of is still known. */
+/* The responder's MSN goes from FFFFFFh to 0, and a peer without credits still gets new ones. */
 static void test_msn_across_the_wrap(void **state)
 {
 	struct dut *dut;
@@ -152,7 +152,7 @@ static uint32_t psn_sent(struct dut *dut)
 	return dut->sent[dut->sent_read++].packet.psn;
 }
 
-/* READs are answered by responses, and the last ACK becomes so old that it looks new. */
+/* READ responses acknowledge requests for so long that the PSN of the last ACK compares as new. */
 static void test_half_of_all_psns_of_reads(void **state)
 {
 	const uint32_t half = (LAST + 1) / 2, depth = 16;
@@ -179,10 +179,10 @@ static void test_half_of_all_psns_of_reads(void **state)
 			dut_pull(dut);
 	}
 	dut->sink = NULL;
-	/* An ACK solicitation, which is a duplicate, is answered by what the peer has got. */
+	/* The ACK of an ACK probe, which is a duplicate, has a PSN that has been executed. */
 	dut_give_request(dut, WIRE_SEND_ONLY, psn - 2 * depth, 0);
 	assert_true(((psn - 1 - psn_sent(dut)) & LAST) < half);
-	/* Credits are reported with the PSN of the last answer. */
+	/* Credits are reported with the PSN of the last response. */
 	dut_post_recv(dut, 64);
 	dut_pull(dut);
 	dut_forget(dut);
@@ -206,7 +206,7 @@ static void ooo_free(void *owner, void *block)
 
 /*
  * Packets that arrive during an RNR wait are kept, and half of all PSNs have passed since the last
- * hole: once all are there, an ACK is sent and no NAK of a packet that is not missing.
+ * hole.  Once all packets have arrived, an ACK is sent, and no NAK of one that is not missing.
  */
 static void test_half_of_all_psns_before_an_rnr_nak(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The window on a network: what it begins with, what cuts it and how far, and how it comes back. */
+/* The congestion window on a network: its initial size, its reductions, and its growth. */
 #include "dut.h"
 
 #define MESSAGES 2000
@@ -24,7 +24,7 @@ static void give_cnp(struct dut *dut)
 	dut_give(dut, &packet);
 }
 
-/* The oldest count packets are acknowledged, those from the first marked one on with BECN. */
+/* Acknowledges the oldest count packets one by one, those from number marked_from on with BECN. */
 static void acknowledge(struct dut *dut, uint32_t count, uint32_t marked_from)
 {
 	uint32_t first = dut_info(dut).unacked_psn;
@@ -40,7 +40,7 @@ static void acknowledge(struct dut *dut, uint32_t count, uint32_t marked_from)
 	}
 }
 
-/* A round trip: what is under way is acknowledged; how many packets that were. */
+/* A round trip: acknowledges all packets in flight, and returns their number. */
 static uint32_t round_trip(struct dut *dut, uint32_t marked_from)
 {
 	uint32_t count = eng_in_flight(dut->qp);
@@ -49,7 +49,7 @@ static uint32_t round_trip(struct dut *dut, uint32_t marked_from)
 	return count;
 }
 
-/* ECT begins with few packets and doubles; without, a window is what it always was. */
+/* With ECT the window starts with few packets and doubles; without, it starts with the default. */
 static void test_start(void **state)
 {
 	struct dut *dut = sending(true);
@@ -61,7 +61,7 @@ static void test_start(void **state)
 	assert_uint_in_range(eng_in_flight(sending(false)->qp), 85, 90);
 }
 
-/* So that a small window moves on with each packet: each has AckReq. */
+/* While the window is small each packet has AckReq, so that the window moves with each. */
 static void test_clocked(void **state)
 {
 	struct dut *dut = sending(true);
@@ -71,7 +71,7 @@ static void test_clocked(void **state)
 		assert_true(dut->sent[i].packet.ack_request);
 }
 
-/* A CNP takes a fifth, however many come, once in a round trip; and never the last two packets. */
+/* CNPs reduce the window by a fifth, only once per round trip, and not below two packets. */
 static void test_cnps(void **state)
 {
 	struct dut *dut = sending(true);
@@ -88,15 +88,15 @@ static void test_cnps(void **state)
 	}
 	assert_uint_in_range(eng_in_flight(dut->qp), 2, 3);
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CNP_HANDLED], 3100);
-	/* Growth is by a packet in a round trip. */
+	/* The window grows by one packet per round trip. */
 	for (int trip = 0; trip < 10; trip++)
 		round_trip(dut, UINT32_MAX);
 	assert_uint_in_range(eng_in_flight(dut->qp), 9, 13);
 }
 
 /*
- * Marks that ACKs echo cut by what part of the packets had them, and the first one by half; CNPs
- * are then for something else.
+ * Marks echoed by ACKs reduce the window in proportion to the fraction of marked packets, the first
+ * time by half; CNPs then do not concern the window.
  */
 static void test_marks(void **state)
 {
@@ -113,17 +113,17 @@ static void test_marks(void **state)
 	assert_uint_in_range(cwnd, 90, 130);
 	give_cnp(dut);
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CNP_IGNORED], 1);
-	/* One mark after so many without any takes almost nothing. */
+	/* One mark after many packets without any hardly reduces the window. */
 	round_trip(dut, cwnd - 1);
 	round_trip(dut, UINT32_MAX);
 	assert_uint_in_range(eng_in_flight(dut->qp), cwnd - 8, cwnd + 2);
-	/* All of it marked, again and again: two packets are left. */
+	/* If all packets are marked for many round trips, the window is reduced to two packets. */
 	for (int trip = 0; trip < 100; trip++)
 		round_trip(dut, 0);
 	assert_uint_in_range(eng_in_flight(dut->qp), 2, 2);
 }
 
-/* A loss takes half, once for the packets that were under way. */
+/* A loss halves the window, once for all packets in flight. */
 static void test_loss(void **state)
 {
 	struct dut *dut = sending(false);
@@ -135,7 +135,7 @@ static void test_loss(void **state)
 	assert_uint_in_range(dut_info(dut).cwnd, before / 2 - 1, before / 2 + 1);
 }
 
-/* When what was sent again is lost as well, so that only a probe finds out, it is half again. */
+/* If retransmitted packets are lost as well, which only a probe detects, it is halved again. */
 static void test_lost_again(void **state)
 {
 	struct dut *dut = sending(false);
@@ -150,7 +150,7 @@ static void test_lost_again(void **state)
 	assert_uint_in_range(dut_info(dut).cwnd, before / 4 - 1, before / 4 + 1);
 }
 
-/* READ requests that leave at once, of more than a window's. */
+/* Returns the number of READs sent at once, of more than the window allows. */
 static uint32_t reads_at_once(bool network)
 {
 	struct dut *dut = dut_rts((struct dut_config){
@@ -164,8 +164,8 @@ static uint32_t reads_at_once(bool network)
 }
 
 /*
- * On a network READs are a window of their responses; the next one goes when less is under way, as
- * it cannot go in parts.  On a host they are a quarter of that.
+ * On a network the responses of the READs in flight fill a window; the next READ is sent if less is
+ * in flight, since it cannot be sent in parts.  On a host READs weigh a quarter of that.
  */
 static void test_reads(void **state)
 {
@@ -176,7 +176,7 @@ static void test_reads(void **state)
 	assert_int_equal(reads_at_once(false), 4 * window / packets);
 }
 
-/* Bytes of READ responses that leave in a time, if nothing holds them up but their pace. */
+/* Returns the bytes of READ responses sent in this time, limited by their pace only. */
 static uint64_t answered(struct dut *dut, uint64_t ns)
 {
 	uint64_t before = dut_info(dut).counters[ENG_COUNT_SENT_BYTES], until = dut->now + ns;
@@ -190,7 +190,7 @@ static uint64_t answered(struct dut *dut, uint64_t ns)
 	return dut_info(dut).counters[ENG_COUNT_SENT_BYTES] - before;
 }
 
-/* READ responses have no ACKs: CNPs cut their pace, and it comes back when there are none. */
+/* READ responses have no ACKs: CNPs reduce their rate, which increases again without CNPs. */
 static void test_read_responses(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true, .ecn = true, .mtu = 4096 });
@@ -209,7 +209,7 @@ static void test_read_responses(void **state)
 	}
 	first = answered(dut, MS);
 	assert_uint_in_range(first, 2 * 4096, 64 * 1024);
-	/* Doubled until the first one. */
+	/* The rate doubles until the first CNP. */
 	assert_true(answered(dut, 2 * MS) > 2 * first);
 	for (int i = 0; i < 40; i++) {
 		give_cnp(dut);
@@ -220,7 +220,7 @@ static void test_read_responses(void **state)
 	assert_true(answered(dut, 200 * MS) > 1000000);
 }
 
-/* On a host CNPs mean nothing: nothing there sends any. */
+/* On a host, where nothing sends CNPs, they are ignored. */
 static void test_host(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .cwnd = 64 });
@@ -232,7 +232,7 @@ static void test_host(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CNP_IGNORED], 1);
 }
 
-/* A new path in SQD may lead through a network: the window begins as one there does. */
+/* A new path set in SQD may be that of a network: the window then starts as on a network. */
 static void test_new_path(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .ecn = true });

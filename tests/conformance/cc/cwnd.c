@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* How much may be under way: of one queue pair, and of all that share a socket. */
+/* Limits of the bytes in flight: of one queue pair, and of all that share a socket. */
 #include "dut.h"
 
 static struct dut *unlimited(struct dut_config config)
@@ -10,7 +10,7 @@ static struct dut *unlimited(struct dut_config config)
 	return dut;
 }
 
-/* The window closes with an ACK asked for, and opens with that ACK. */
+/* The last packet before the window closes has AckReq, and its ACK opens the window. */
 static void test_window(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .cwnd = 8, .mtu = 4096 });
@@ -45,8 +45,7 @@ static bool waits_for_room(struct dut *dut)
 	return reason == ENG_TX_CWND;
 }
 
-/* A window that was full is used again when a burst fits, but never waits without an ACK to come.
- */
+/* After the window was full requests wait until a burst fits, but only if an ACK will arrive. */
 static void test_room_for_a_burst(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .cwnd = 64, .mtu = 4096 });
@@ -93,7 +92,7 @@ static void test_lost_window(void **state)
 		assert_true(dut_advance_to_deadline(dut));
 		assert_uint_in_range(dut->sent_count - dut->sent_read, 1, full);
 		assert_int_equal(dut->sent[dut->sent_read].packet.psn, DUT_SQ_PSN + acked);
-		/* Three times nothing comes back, then one ACK in each round. */
+		/* Three rounds have no response, each later one has one ACK. */
 		if (round >= 3)
 			dut_ack(dut, DUT_SQ_PSN + acked++, NO_CREDITS_REPORTED, 0);
 	}
@@ -121,7 +120,7 @@ static void test_share_returns_to_zero(void **state)
 	dut_pull(second);
 	dut_pull(third);
 	assert_true(share.under_way > 2 * one);
-	/* Acknowledged in part, lost and sent again, acknowledged. */
+	/* Packets are acknowledged in part, lost and sent again, and acknowledged. */
 	dut_ack(first, DUT_SQ_PSN, NO_CREDITS_REPORTED, 0);
 	dut_nak(first, DUT_SQ_PSN + 1, NAK_SEQUENCE, 0);
 	dut_pull(first);
@@ -133,7 +132,7 @@ static void test_share_returns_to_zero(void **state)
 	assert_true(share.under_way == 0);
 }
 
-/* A full share holds up queue pairs that have something in flight, and no others. */
+/* If the budget is used up, queue pairs with packets in flight must wait, and no others. */
 static void test_full_share(void **state)
 {
 	struct eng_inflight_budget share = { .limit = 2 * DUT_MTU };
@@ -157,7 +156,7 @@ static void test_full_share(void **state)
 	assert_int_equal(first->sent_count, 4);
 }
 
-/* UC has no ACKs: what has left is not under way any more. */
+/* UC has no ACKs: its packets are not in flight any more once they are sent. */
 static void test_share_of_uc(void **state)
 {
 	struct eng_inflight_budget share = { .limit = 1 << 20 };

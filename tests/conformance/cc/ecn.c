@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Packets that come marked, and the notifications that their sender gets (annex A17). */
+/* Packets received with CE, and the notifications that their sender gets (annex A17). */
 #include "dut.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static void give_cnp(struct dut *dut)
 	dut_give(dut, &packet);
 }
 
-/* Every byte of it, but for the ICRC, which every packet's is checked of. */
+/* Expects a CNP and compares all bytes but the ICRC, which is checked for every packet. */
 static void expect_cnp(struct dut *dut)
 {
 	static const uint8_t cnp[CNP_BYTES - WIRE_ICRC_BYTES] = { 0x81, 0x00, 0xff, 0xff,
@@ -87,7 +87,7 @@ static void test_requester(void **state)
 	assert_int_equal(dut->wc_count, 1);
 }
 
-/* A burst that did not leave is owed again, and counts once. */
+/* A CNP that could not be sent is pending again, and counted once. */
 static void test_unsent(void **state)
 {
 	struct dut *dut = asked(ENG_RC);
@@ -103,7 +103,7 @@ static void test_unsent(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CNP_SENT], 1);
 }
 
-/* UC has one queue pair at the other end, so CNPs as RC; UD has many, and gets none. */
+/* UC has one peer, so it sends CNPs as RC does; UD has many, and neither sends nor obeys CNPs. */
 static void test_unreliable(void **state)
 {
 	struct dut *uc = asked(ENG_UC), *ud = asked(ENG_UD);
@@ -120,8 +120,7 @@ static void test_unreliable(void **state)
 	assert_int_equal(dut_info(ud).counters[ENG_COUNT_CNP_IGNORED], 1);
 }
 
-/* A queue pair that has not asked for ECT counts marks, and that is all; nor is there one before a
- * connection. */
+/* Without ECT a queue pair only counts marks; before it is connected there are no CNPs either. */
 static void test_not_asked(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_RC });
@@ -139,7 +138,7 @@ static void test_not_asked(void **state)
 	expect_silence(early);
 }
 
-/* Bits of BECN, of the ACKs for groups of packets of which the last so many were marked. */
+/* Gives a group of packets, the last of which are marked; returns 1 if their ACK has BECN. */
 static unsigned int echoes(struct dut *dut, uint32_t *psn, unsigned int of, unsigned int marked)
 {
 	const struct wire_packet *ack;
@@ -160,7 +159,7 @@ static unsigned int echoes(struct dut *dut, uint32_t *psn, unsigned int of, unsi
 	return ack->congestion == WIRE_BECN;
 }
 
-/* The ACKs with BECN are for as many packets as came marked, whatever the parts; and no more. */
+/* ACKs with BECN are for about as many packets as were marked, whatever their fraction. */
 static void test_echo(void **state)
 {
 	static const unsigned int parts[] = { 1, 3, 4, 8, 0 };
@@ -192,7 +191,7 @@ static void test_echo_is_not_repeated(void **state)
 	assert_int_equal(expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN)->congestion, 0);
 }
 
-/* A CNP that is pending when the queue pair ends is not sent. */
+/* A CNP that is pending when the queue pair enters ERR is not sent. */
 static void test_end(void **state)
 {
 	struct dut *dut = asked(ENG_RC);

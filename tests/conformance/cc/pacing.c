@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Long READ responses are sent at a pace, completely and in order, and do not block others. */
+/* Responses to long READs are paced, sent completely and in order, and do not block requests. */
 #include "dut.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #define LONG_BYTES (1u << 20)
 #define LONG_MTU 4096
 #define LONG_PACKETS (LONG_BYTES / LONG_MTU)
-/* More than any pace of ours takes for LONG_BYTES. */
+/* Longer than the responses of LONG_BYTES take at any rate. */
 #define LONG_TIME (100 * MS)
 
 static struct dut *dut_with_long_region(void)
@@ -45,7 +45,7 @@ static void expect_long_answer(struct dut *dut, uint32_t psn)
 	}
 }
 
-/* A long READ is answered whole and in order, though not at once. */
+/* A long READ is answered completely and in order, although not at once. */
 static void test_long_read_is_whole(void **state)
 {
 	struct dut *dut = dut_with_long_region();
@@ -61,7 +61,7 @@ static void test_long_read_is_whole(void **state)
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
-/* While the pace limits it, the QP returns that reason and a deadline. */
+/* While READ responses wait for their pace, the QP returns ENG_TX_PACING and has a deadline. */
 static void test_pace_is_a_reason_and_a_deadline(void **state)
 {
 	struct dut *dut = dut_with_long_region();
@@ -80,7 +80,7 @@ static void test_pace_is_a_reason_and_a_deadline(void **state)
 	assert_true(eng_deadline(dut->qp) < dut->now + LONG_TIME);
 }
 
-/* Short READs behind a long one may share its last burst, but have no pace of their own. */
+/* Short READs after a long one may share its last burst, but are paced together with it. */
 static void test_pace_counts_across_reads(void **state)
 {
 	enum { SHORT_READS = 15, BURST = 368640, LONG_ENOUGH = 88 };
@@ -106,7 +106,7 @@ static void test_pace_counts_across_reads(void **state)
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 }
 
-/* Requests of our own are still sent. */
+/* Requests are still sent while READ responses are paced. */
 static void test_requests_are_not_paced(void **state)
 {
 	struct dut *dut = dut_with_long_region();
@@ -122,7 +122,7 @@ static void test_requests_are_not_paced(void **state)
 	assert_int_equal(writes, 1);
 }
 
-/* A fault behind a long READ: first the answer, at its pace, then the NAK. */
+/* An invalid request after a long READ: first the paced responses are sent, then the NAK. */
 static void test_nak_behind_a_long_read(void **state)
 {
 	struct dut *dut = dut_with_long_region();
@@ -156,7 +156,7 @@ static void test_order_behind_a_long_read(void **state)
 	expect_silence(dut);
 }
 
-/* Leaving RTS ends it: nothing more to wait for. */
+/* In ERR no paced responses are pending any more. */
 static void test_error_ends_the_pace(void **state)
 {
 	struct dut *dut = dut_with_long_region();

@@ -8,7 +8,11 @@
 #define REFUSAL RNR_NAK(12)
 #define REFUSAL_NS (640 * US)
 
-/* One SEND has had its credit, the next one none; it was refused, and then taken. */
+/*
+ * Returns a dut after two acknowledged SENDs, with no credit left.  volunteered: an unsolicited ACK
+ * reported the credit of the first one.  refusal: syndrome of the RNR NAK that the second one got
+ * at first, or 0.
+ */
 static struct dut *dut_refused(bool volunteered, uint8_t refusal)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -35,7 +39,7 @@ static uint64_t limited_requests(const struct dut *dut)
 	return dut_info(dut).counters[ENG_COUNT_LIMITED_REQUESTS];
 }
 
-/* News come in time: the request goes at once, and has its credit. */
+/* A credit update arrives during the wait: the request is sent at once, and is not limited. */
 static void test_news_come_in_time(void **state)
 {
 	struct dut *dut = dut_refused(true, REFUSAL);
@@ -55,7 +59,7 @@ static void test_news_come_in_time(void **state)
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 4);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 5);
 	assert_int_equal(limited_requests(dut), limited);
-	/* The next one may wait as long as this one might have. */
+	/* The next limited request may wait for the full time again. */
 	dut_ack(dut, DUT_SQ_PSN + 5, ACK_CODE(0), 4);
 	dut_post(dut, ENG_SEND, 8, 0);
 	dut_advance(dut, REFUSAL_NS - 1);
@@ -86,7 +90,7 @@ static void test_news_do_not_come(void **state)
 	dut_ack(dut, DUT_SQ_PSN + 4, ACK_CODE(0), 3);
 	assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 5)->ack_request);
 	dut_ack(dut, DUT_SQ_PSN + 5, ACK_CODE(0), 4);
-	/* News that come unasked are a reason to wait again. */
+	/* After an unsolicited ACK with credits the next limited request waits again. */
 	dut_ack(dut, DUT_SQ_PSN + 5, ACK_CODE(1), 4);
 	dut_post(dut, ENG_SEND, 8, 0);
 	dut_post(dut, ENG_SEND, 8, 0);
@@ -94,7 +98,7 @@ static void test_news_do_not_come(void **state)
 	expect_silence(dut);
 }
 
-/* Late is late: a queue pair that is asked after the time has nothing else to do first. */
+/* eng_transmit() is called after the end of the wait, without eng_expire(): the request is sent. */
 static void test_asked_too_late(void **state)
 {
 	struct dut *dut = dut_refused(true, REFUSAL);
@@ -107,7 +111,7 @@ static void test_asked_too_late(void **state)
 	assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 2)->ack_request);
 }
 
-/* A peer that may name 655 ms as its RNR timer is not given as much before it is asked. */
+/* The wait is limited to 2 ms, although the peer's RNR NAK timer is 655 ms. */
 static void test_the_wait_is_bounded(void **state)
 {
 	struct dut *dut = dut_refused(true, RNR_NAK(0));
@@ -122,7 +126,7 @@ static void test_the_wait_is_bounded(void **state)
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 2);
 }
 
-/* Towards others nothing waits: a peer that volunteers nothing, and one that refused nothing. */
+/* No request waits for a peer that has sent no unsolicited ACK, or no RNR NAK. */
 static void test_others_are_asked_at_once(void **state)
 {
 	static const struct {
@@ -135,7 +139,7 @@ static void test_others_are_asked_at_once(void **state)
 	for (int i = 0; i < 3; i++) {
 		struct dut *dut;
 
-		/* Without volunteered credits the first SEND is the limited request. */
+		/* Without volunteered credits the first SEND is a limited request, too. */
 		dut = dut_refused(peers[i].volunteered, peers[i].refusal);
 		dut_post(dut, ENG_SEND, 8, 0);
 		assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 2)->ack_request);

@@ -5,7 +5,7 @@
  */
 #include "dut.h"
 
-/* A limited SEND of several packets: the first with AckReq, then silence until a response. */
+/* A limited SEND: only its first packet is sent, with AckReq, until a response arrives. */
 static void test_limited_send_stops_after_first(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -21,7 +21,7 @@ static void test_limited_send_stops_after_first(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 1);
 
 	/*
-	 * The response shows that the WQE was used: its credit count, now 0, does not include it.
+	 * The response shows that the SEND has taken a WQE, which is not in the credit count of 0.
 	 */
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 0);
 	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 1);
@@ -31,7 +31,7 @@ static void test_limited_send_stops_after_first(void **state)
 	expect_wc(dut, id, ENG_SUCCESS);
 }
 
-/* Once its first packet is answered a limited SEND holds up nothing: WRITEs follow its rest. */
+/* Once its first packet is acknowledged, the rest of a limited SEND and later WRITEs are sent. */
 static void test_answered_send_holds_up_nobody(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -48,7 +48,7 @@ static void test_answered_send_holds_up_nobody(void **state)
 	expect_silence(dut);
 }
 
-/* Each limited SEND in turn waits for its own response. */
+/* Each limited SEND waits for the response to the limited SEND before it. */
 static void test_limited_sends_one_by_one(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -65,7 +65,7 @@ static void test_limited_sends_one_by_one(void **state)
 	assert_int_equal(dut->wc_count, 3);
 }
 
-/* An answer to something earlier without credit does not let the rest go. */
+/* An ACK of an earlier request without credits does not release the rest of a limited SEND. */
 static void test_earlier_ack_does_not_release(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -80,13 +80,13 @@ static void test_earlier_ack_does_not_release(void **state)
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 1);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_CREDIT);
-	/* With a credit in it, it does: a WQE has been posted since. */
+	/* An ACK that reports a credit does: the peer has posted a receive since. */
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(1), 1);
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
 	expect_silence(dut);
 }
 
-/* A limited WRITE with immediate: all packets, AckReq in the last, then silence. */
+/* A limited WRITE with immediate: all packets are sent, with AckReq in the last. */
 static void test_limited_write_imm_goes_whole(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -102,7 +102,7 @@ static void test_limited_write_imm_goes_whole(void **state)
 	assert_true(expect_packet(dut, WIRE_WRITE_LAST_IMM, DUT_SQ_PSN + 2)->ack_request);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_CREDIT);
-	/* An ACK of its beginning, without credits, is no answer to what was asked. */
+	/* An ACK of an earlier packet of it, without credits, does not release the next request. */
 	dut_ack(dut, DUT_SQ_PSN + 1, ACK_CODE(0), 0);
 	expect_silence(dut);
 	dut_ack(dut, DUT_SQ_PSN + 2, ACK_CODE(0), 1);
@@ -113,7 +113,7 @@ static void test_limited_write_imm_goes_whole(void **state)
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
 }
 
-/* RNR NAK to a limited SEND: the wait, the first packet again, and still not more. */
+/* After an RNR NAK and its timer a limited SEND sends its first packet again, and no other. */
 static void test_limited_send_after_rnr(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -136,7 +136,7 @@ static void test_limited_send_after_rnr(void **state)
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
 }
 
-/* The limited request is lost: the timeout sends it again, and again only it. */
+/* The first packet of a limited SEND is lost: the timeout sends it again, and no other packet. */
 static void test_limited_send_after_timeout(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -148,7 +148,7 @@ static void test_limited_send_after_timeout(void **state)
 	assert_true(dut_advance_to_deadline(dut));
 	assert_true(expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN)->ack_request);
 	expect_silence(dut);
-	/* The peer's credits come unasked. */
+	/* The peer reports credits by an unsolicited ACK. */
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(1), 0);
 	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 1);
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
@@ -178,7 +178,7 @@ static void test_retransmission_needs_no_credit(void **state)
 	expect_silence(dut);
 }
 
-/* The sender asks for an ACK when it runs low, so that news come before it has to stop. */
+/* The requester sets AckReq when it has few credits, to get new ones before it must stop. */
 static void test_asks_for_an_ack_when_low(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -194,7 +194,7 @@ static void test_asks_for_an_ack_when_low(void **state)
 	assert_true(packet->ack_request);
 }
 
-/* SENDs of zero bytes, and of the other kinds, are limited as well. */
+/* All requests that take a receive WQE are limited, even without payload. */
 static void test_every_kind_that_takes_a_receive(void **state)
 {
 	static const struct {
@@ -221,7 +221,7 @@ static void test_every_kind_that_takes_a_receive(void **state)
 	}
 }
 
-/* Up to RTR; sq_psn is only known with RTS. */
+/* Returns a dut in RTR; the engine uses sq_psn only from RTS on. */
 static struct dut *dut_at_rtr(uint32_t sq_psn)
 {
 	struct dut *dut = dut_new((struct dut_config){ .sq_psn = sq_psn });
@@ -230,7 +230,7 @@ static struct dut *dut_at_rtr(uint32_t sq_psn)
 	return dut;
 }
 
-/* Initial credits that come before the requester's time are good, whatever its first PSN. */
+/* Initial credits that arrive in RTR are valid for the requester in RTS, whatever its sq_psn. */
 static void test_initial_credits_in_rtr(void **state)
 {
 	static const uint32_t psns[] = { 1, 0x7fffff, 0x800000, 0xffffff };
@@ -253,7 +253,7 @@ static void test_initial_credits_in_rtr(void **state)
 	}
 }
 
-/* Before anything was sent an MSN that counts requests is of another connection's. */
+/* Before any request was sent an ACK with an MSN other than 0 is of another connection. */
 static void test_old_credits_in_rtr(void **state)
 {
 	struct dut *dut = dut_at_rtr(0xffffff);
@@ -268,7 +268,7 @@ static void test_old_credits_in_rtr(void **state)
 	assert_int_equal(dut->why, ENG_TX_CREDIT);
 }
 
-/* Initial credits that are lost or come too early for good: the limited request gets them. */
+/* Initial credits are lost, or arrive in INIT: the response to the limited request reports them. */
 static void test_lost_initial_credits(void **state)
 {
 	(void)state;
@@ -287,7 +287,7 @@ static void test_lost_initial_credits(void **state)
 		dut_pull(dut);
 		assert_int_equal(dut->why, op == ENG_SEND ? ENG_TX_CREDIT : ENG_TX_IDLE);
 		assert_true(dut->sent[dut->sent_count - 1].packet.ack_request);
-		/* No answer comes: an ACK is solicited again. */
+		/* No response arrives: an ACK is requested again. */
 		dut_forget(dut);
 		dut_advance(dut, UINT64_C(4096) << 8);
 		assert_true(dut->sent[dut->sent_count - 1].packet.ack_request);

@@ -2,7 +2,7 @@
 /* The requester obeys the credits that the peer reports: SSN, MSN, LSN. */
 #include "dut.h"
 
-/* Post count requests and take their packets: each of one packet, PSNs from first on. */
+/* Posts count requests of one packet each, and expects these packets, with PSNs from first on. */
 static void post_and_expect(struct dut *dut, enum eng_op op, uint8_t opcode, uint32_t first,
 			    uint32_t count)
 {
@@ -12,7 +12,7 @@ static void post_and_expect(struct dut *dut, enum eng_op op, uint8_t opcode, uin
 	}
 }
 
-/* The state of the example in rule C12: 24 requests are complete, the peer reports 6 credits. */
+/* Returns a dut in the state of rule C12's example: 24 requests are complete, 6 credits known. */
 static struct dut *dut_of_the_example(void)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -25,7 +25,10 @@ static struct dut *dut_of_the_example(void)
 	return dut;
 }
 
-/* Rule C12's example: MSN 18h and 6 credits give LSN 1Eh: six SENDs go, the seventh is limited. */
+/*
+ * Rule C12's example: MSN 18h and 6 credits give LSN 1Eh, so six SENDs are sent and the seventh is
+ * limited.
+ */
 static void test_example_of_the_rule(void **state)
 {
 	struct dut *dut = dut_of_the_example();
@@ -48,7 +51,7 @@ static void test_example_of_the_rule(void **state)
 	assert_int_equal(dut_info(dut).sent_ssn, 0x1f);
 }
 
-/* With two of the six requests needing no receive WQE the limit is 20h. */
+/* Rule C12's example: if two of the six requests need no receive WQE, LSN becomes 20h. */
 static void test_example_with_two_uncredited(void **state)
 {
 	struct dut *dut = dut_of_the_example();
@@ -80,19 +83,19 @@ static void test_example_with_two_uncredited(void **state)
 	assert_int_equal(dut_info(dut).lsn, 0x20);
 }
 
-/* An ACK in the middle counts each free ride that it does not cover once, and only once. */
+/* After each ACK, LSN includes one for each uncredited request that is not acknowledged yet. */
 static void test_uncredited_across_acks(void **state)
 {
 	struct dut *dut = dut_of_the_example();
 	uint32_t psn = DUT_SQ_PSN + 0x18;
 
 	(void)state;
-	/* rule C12 test: S W S W S S, then ACKs after one, two and three of them. */
+	/* rule C12 test: S W S W S S (SEND, WRITE), then ACKs of one, two, three and all of them */
 	for (int i = 0; i < 6; i++)
 		dut_post(dut, i == 1 || i == 3 ? ENG_WRITE : ENG_SEND, 8, ENG_SIGNALED);
 	dut_forget(dut);
 	assert_int_equal(dut_info(dut).lsn, 0x20);
-	dut_ack(dut, psn, ACK_CODE(5), 0x19); /* the peer has posted one: still six */
+	dut_ack(dut, psn, ACK_CODE(5), 0x19); /* the peer has posted a receive: still six */
 	assert_int_equal(dut_info(dut).lsn, 0x19 + 6 + 2);
 	dut_ack(dut, psn + 1, ACK_CODE(5), 0x1a);
 	assert_int_equal(dut_info(dut).lsn, 0x1a + 6 + 1);
@@ -102,7 +105,7 @@ static void test_uncredited_across_acks(void **state)
 	assert_int_equal(dut_info(dut).lsn, 0x1e + 8);
 }
 
-/* The 24-bit limit works across the wrap of MSN, SSN and LSN. */
+/* An old ACK that arrives late does not move LSN back. */
 static void test_stale_acks_do_not_move_back(void **state)
 {
 	struct dut *dut = dut_of_the_example();
@@ -113,9 +116,9 @@ static void test_stale_acks_do_not_move_back(void **state)
 	post_and_expect(dut, ENG_SEND, WIRE_SEND_ONLY, psn, 4);
 	dut_ack(dut, psn + 3, ACK_CODE(6), 0x1c);
 	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
-	dut_ack(dut, psn + 1, ACK_CODE(1), 0x1a); /* overtaken on the way */
+	dut_ack(dut, psn + 1, ACK_CODE(1), 0x1a); /* reordered on the network */
 	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
-	dut_ack(dut, psn + 3, ACK_CODE(0), 0x1c); /* a duplicate from before the receives */
+	dut_ack(dut, psn + 3, ACK_CODE(0), 0x1c); /* sent before the peer posted receives */
 	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(0), 0);
 	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
@@ -179,7 +182,7 @@ static void test_msn_counts_every_kind(void **state)
 	assert_int_equal(dut_info(dut).msn, msn);
 }
 
-/* 11111b means "not reported": no limit at all from then on. */
+/* 11111b means "not reported": requests are not limited from then on. */
 static void test_unlimited_peer(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -201,7 +204,7 @@ static void test_unlimited_peer(void **state)
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_CREDITS_HIDDEN), 1);
 }
 
-/* A peer that reports numbers later is obeyed from then on: the last word counts. */
+/* A peer reports credits after it has reported 11111b: they are obeyed from then on. */
 static void test_numbers_after_unlimited(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -221,8 +224,8 @@ static void test_numbers_after_unlimited(void **state)
 }
 
 /*
- * The PSN of an unsolicited ACK is that of the last positive one, although a NAK has acknowledged
- * more since: the credits are taken, and nothing else.
+ * The PSN of an unsolicited ACK is that of the last positive ACK, although a NAK has acknowledged
+ * more since: the requester uses the credits, and nothing else.
  */
 static void test_unsolicited_after_a_nak(void **state)
 {
@@ -245,7 +248,7 @@ static void test_unsolicited_after_a_nak(void **state)
 	expect_silence(dut);
 }
 
-/* Reported credits are obeyed: one credit, one SEND. */
+/* Reported credits are obeyed: each credit allows one SEND. */
 static void test_reported_credits_are_obeyed(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -260,7 +263,7 @@ static void test_reported_credits_are_obeyed(void **state)
 	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 4);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_CREDIT);
-	/* Credits without any new request of ours: the unsolicited ACK. */
+	/* An ACK that does not acknowledge the limited SEND, but reports a credit, releases it. */
 	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(1), 2);
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 5);
 	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 6);
@@ -320,7 +323,7 @@ static void test_unsolicited_resets_no_retry(void **state)
 	expect_wc(dut, id, ENG_SUCCESS);
 }
 
-/* WRITE, READ and Atomic go without any credit. */
+/* WRITE, READ and Atomic are sent without any credit. */
 static void test_no_credit_needed(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -342,7 +345,7 @@ static void test_no_credit_needed(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CREDIT_WAITS], 0);
 }
 
-/* Nothing behind a limited request may pass it, not even what needs no credit. */
+/* No request overtakes a limited one, not even a request that needs no credit. */
 static void test_nothing_overtakes_a_limited_request(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -361,7 +364,7 @@ static void test_nothing_overtakes_a_limited_request(void **state)
 	expect_silence(dut);
 }
 
-/* Requests that never leave the adapter are not counted by the peer, so they eat no credit. */
+/* Local operations are never sent, so the peer does not count them, and they use no credit. */
 static void test_local_requests_eat_no_credit(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });

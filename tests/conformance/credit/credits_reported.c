@@ -38,7 +38,7 @@ static void test_every_positive_response_reports(void **state)
 	expect_silence(dut);
 }
 
-/* A promise is never larger than what is there: the code is rounded down for every count. */
+/* The credit code never reports more receive WQEs than there are: it is rounded down. */
 static void test_encoding_never_promises_more(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 256 });
@@ -61,7 +61,7 @@ static void test_encoding_never_promises_more(void **state)
 	}
 }
 
-/* Receives count from INIT on, and a request that takes one lowers the count at once. */
+/* Receives are counted from INIT on, and a request that takes one decrements the count at once. */
 static void test_count_follows_the_receive_queue(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ 0 });
@@ -80,14 +80,14 @@ static void test_count_follows_the_receive_queue(void **state)
 	assert_int_equal(dut_info(dut).credits_now, 3);
 	dut_forget(dut);
 
-	/* A SEND uses it with the first packet, and the ACK of that packet already reports it. */
+	/* A SEND takes a WQE with its first packet; the ACK of that packet reports one less. */
 	dut_give_request(dut, WIRE_SEND_FIRST, DUT_RQ_PSN, DUT_MTU);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(2), 0);
 	assert_int_equal(dut_info(dut).credits_now, 2);
 	dut_give_request(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 1, 4);
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(2), 1);
 
-	/* A WRITE with immediate takes it with the last packet. */
+	/* A WRITE with immediate takes a WQE with its last packet. */
 	struct wire_packet first = dut_request(dut, WIRE_WRITE_FIRST, DUT_RQ_PSN + 2, DUT_MTU);
 	first.dma_length = DUT_MTU + 8;
 	dut_give(dut, &first);
@@ -139,7 +139,7 @@ static void test_no_receive_is_rnr(void **state)
 	dut_give_request(dut, WIRE_WRITE_LAST_IMM, DUT_RQ_PSN + 2, 8);
 	expect_rnr(dut, DUT_RQ_PSN + 2, 1);
 
-	/* The same packet again, with a receive there, is executed. */
+	/* The same packet is executed after a receive has been posted. */
 	recv = dut_post_recv(dut, 64);
 	dut_forget(dut);
 	dut_give_request(dut, WIRE_WRITE_LAST_IMM, DUT_RQ_PSN + 2, 8);
@@ -147,7 +147,7 @@ static void test_no_receive_is_rnr(void **state)
 	expect_wc(dut, recv, ENG_SUCCESS);
 }
 
-/* Receives from an SRQ cannot be promised: always 11111b, never an unsolicited ACK. */
+/* A QP with an SRQ cannot report credits: always 11111b, and never an unsolicited ACK. */
 static void test_shared_receive_queue_reports_nothing(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ .shared = true });
@@ -169,7 +169,7 @@ static void test_shared_receive_queue_reports_nothing(void **state)
 			 NO_CREDITS_REPORTED);
 }
 
-/* Switched off, credits are not reported although the queue is the QP's own; RNR still works. */
+/* credits_hidden: a QP with a receive queue of its own reports no credits; RNR NAKs still work. */
 static void test_hidden_credits(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ .credits_hidden = true });
@@ -188,7 +188,7 @@ static void test_hidden_credits(void **state)
 	expect_silence(dut);
 }
 
-/* An unsolicited ACK repeats PSN and kind of the last positive response as a plain Acknowledge. */
+/* An unsolicited ACK repeats the last positive response of any kind, as a plain Acknowledge. */
 static void test_unsolicited_repeats_last_positive(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -225,8 +225,9 @@ static void test_unsolicited_repeats_last_positive(void **state)
 }
 
 /*
- * A peer that takes no part in flow control may take any Acknowledge of a READ's PSN for the
- * answer, which can have been lost: the credits wait for the next request.
+ * A peer that reports no credits may take an Acknowledge with the PSN of a READ or Atomic for its
+ * response, which may have been lost.  So it gets no unsolicited ACK with such a PSN, whether it
+ * has sent credit code 11111b or no AETH at all; the next ACK of a request reports the credits.
  */
 static void check_no_ack_for_an_answer(bool told, bool atomic)
 {
@@ -262,7 +263,7 @@ static void test_no_ack_for_an_answer(void **state)
 		check_no_ack_for_an_answer(i & 1, i & 2);
 }
 
-/* Requests executed without an ACK do not count: it repeats what was sent, it is no new ACK. */
+/* An unsolicited ACK repeats the last ACK sent, and does not acknowledge later requests. */
 static void test_unsolicited_acknowledges_nothing_new(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -280,7 +281,7 @@ static void test_unsolicited_acknowledges_nothing_new(void **state)
 	expect_silence(dut);
 }
 
-/* A NAK is never repeated: after one, the unsolicited ACK has the PSN of the last positive. */
+/* A NAK is never repeated: an unsolicited ACK has the PSN of the last positive response. */
 static void test_unsolicited_is_no_copy_of_a_nak(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -358,7 +359,7 @@ static void test_idle_sender_gets_credits(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], 20);
 }
 
-/* A hundred receives posted one by one cost a handful of ACKs, not one each. */
+/* A hundred receives posted one by one cause at most ten unsolicited ACKs, not one each. */
 static void test_not_one_ack_per_receive(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 256 });
@@ -379,7 +380,7 @@ static void test_not_one_ack_per_receive(void **state)
 		assert_true(packet->syndrome > credits && packet->syndrome < 31);
 		credits = packet->syndrome;
 	}
-	/* Posted in one go they cost one. */
+	/* Posted together they cause one. */
 	dut = dut_rts((struct dut_config){ .rq_slots = 256 });
 	for (int i = 0; i < 100; i++)
 		dut_post_recv(dut, 64);
@@ -387,7 +388,7 @@ static void test_not_one_ack_per_receive(void **state)
 	expect_silence(dut);
 }
 
-/* A peer with few credits gets an update as well, not only one with none. */
+/* A peer with few credits gets an unsolicited ACK as well, not only a peer with none. */
 static void test_news_below_the_low_water_mark(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 256 });
@@ -405,7 +406,7 @@ static void test_news_below_the_low_water_mark(void **state)
 	expect_silence(dut);
 }
 
-/* A peer that knows of plenty of credits is left in peace while receives are replaced. */
+/* A peer with many credits gets no unsolicited ACK while receives are replaced. */
 static void test_no_news_while_there_is_plenty(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 64 });
@@ -423,7 +424,7 @@ static void test_no_news_while_there_is_plenty(void **state)
 	}
 }
 
-/* Credits used up without an ACK in between (no AckReq) are known to be used up. */
+/* Requests without AckReq use up credits although no ACK reports it; the peer gets an update. */
 static void test_credits_used_by_silent_requests(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -453,15 +454,15 @@ static void test_credits_used_by_silent_requests(void **state)
 	assert_true(told);
 }
 
-/* Negative responses carry the MSN but no credits; they do not hide that news are owed. */
+/* A NAK has an MSN but no credits; receives posted after it are reported by an unsolicited ACK. */
 static void test_credits_after_lost_window(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/*
-	 * rule C10 test: the sender that got an RNR NAK gets the update at once, not after its
-	 * timer.
+	 * rule C10 test: a sender that has received an RNR NAK gets the update at once, not after
+	 * its timer.
 	 */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);

@@ -11,11 +11,11 @@
 #define MAX_INLINE 128
 #define ALL_ACCESS \
 	(ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC | ENG_MW_BIND)
-/* A deadline that is served and does not advance would make a caller loop. */
+/* Limit for dut_advance(), which would loop if a deadline did not move when it is served. */
 #define MAX_TURNS_AT_ONE_TIME 1000
 #define MAX_BURSTS_PER_PULL 100000
 
-/* cmocka leaves a failing test by longjmp, so what a test made is found from here. */
+/* All duts of the test, for dut_teardown(): cmocka leaves a failing test by longjmp(). */
 static struct dut *duts[8];
 
 uint8_t dut_pattern(uint64_t position)
@@ -212,7 +212,7 @@ struct dut *dut_new(struct dut_config config)
 
 void dut_set_replay(struct dut *dut, uint32_t depth)
 {
-	/* No byte more than was asked for, so that the sanitizer sees an access outside. */
+	/* Exactly the bytes that the engine needs, so that the sanitizer detects an overrun. */
 	void *memory = malloc(eng_resp_res_bytes(depth));
 
 	assert_non_null(memory);
@@ -371,7 +371,7 @@ unsigned int dut_count_events(const struct dut *dut, enum eng_event what)
 /* Checks the invariants of every packet of this engine. */
 static void check_packet(struct dut *dut, const struct wire_packet *packet)
 {
-	/* rule S15 test; annex A17: a CNP has no bit set there */
+	/* rule S15 test; annex A17: MigReq is 0 in a CNP */
 	assert_int_equal(packet->version, 0);
 	assert_int_equal(packet->migrated, packet->opcode != WIRE_CNP_OPCODE);
 	assert_int_equal(packet->pkey, WIRE_DEFAULT_PKEY);
@@ -440,7 +440,7 @@ struct eng_burst dut_empty_burst(struct dut *dut, uint32_t max_packets)
 {
 	struct eng_burst burst;
 
-	/* The engine has to write all that it is asked for. */
+	/* Poisoned, so that a result that the engine does not write is found. */
 	memset(&burst, 0xa5, sizeof(burst));
 	burst.staging = dut->staging;
 	burst.staging_bytes = STAGING_BYTES;
@@ -480,7 +480,7 @@ enum eng_tx dut_pull_sides(struct dut *dut, unsigned int sides)
 
 		dut->why = dut_transmit(dut, &burst, sides);
 		assert_true(dut->why < ENG_TX_REASONS);
-		/* Long READ responses have their pace: go with it. */
+		/* READ responses are paced: advance to the time of the next ones. */
 		if (dut->why != ENG_TX_BURST && (sides & ENG_RESPONSES) &&
 		    eng_deadline(dut->qp) < eng_timer(dut->qp)) {
 			if (eng_deadline(dut->qp) > dut->now)

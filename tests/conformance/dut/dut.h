@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The device under test (dut) is one real engine; the peer is a script.  The test writes the peer's
- * packets by hand and looks at every packet, completion and event that the engine answers with.
- * Time is a number that only the test moves; memory regions are malloc'ed blocks of exactly their
- * size under invented addresses, so that the sanitizer sees an access outside of them.
+ * The device under test (dut) is one real engine; the peer is scripted by the test, which makes
+ * each packet of the peer and checks every packet, completion and event of the engine.  Only the
+ * test advances the time.  Memory regions are malloc'ed blocks of exactly their size at invented
+ * addresses, so that the sanitizer detects an access outside of them.
  *
- * Every packet that the engine hands out goes through the same checks (dut_pull()): the burst keeps
- * the rule of UDP_SEGMENT, the ICRC is right, and the BTH has the values of rule S15.
+ * Every packet that the engine sends gets the same checks (dut_pull()): the burst must be valid for
+ * UDP_SEGMENT, the ICRC must be right, and the BTH must have the values of rule S15.
  *
  * Everything belongs to the dut and is freed by dut_teardown(), which DUT_TEST() arranges.
  */
@@ -47,14 +47,14 @@ enum dut_number {
 /* 0 is the default of every field: RC, 64 entries, the numbers above. */
 struct dut_config {
 	enum eng_qp_type type;
-	bool shared; /* receives come from an SRQ */
+	bool shared; /* receives are taken from an SRQ */
 	bool credits_hidden;
 	struct eng_inflight_budget *share;
 	bool signal_all;
 	uint32_t cwnd;
 	uint32_t mtu;
 	uint32_t sq_psn, rq_psn;
-	bool psn_zero; /* sq_psn and rq_psn 0 are meant */
+	bool psn_zero; /* 0 in sq_psn and rq_psn is the PSN 0, not the default */
 	uint32_t sq_slots, rq_slots;
 	uint32_t timeout_code;			    /* default 14: 67.1 ms; DUT_NO_TIMEOUT: 0 */
 	uint32_t retry_count;			    /* default 7; DUT_NO_RETRY: 0 */
@@ -62,9 +62,9 @@ struct dut_config {
 	uint32_t max_rd_atomic, max_dest_rd_atomic; /* default 4 */
 	uint32_t access;			    /* default all; DUT_NO_ACCESS: none */
 	bool ipv6;
-	bool gather;  /* payload is left where it lies */
-	bool ecn;     /* ECT was asked for */
-	bool network; /* the window goes by the law of networks */
+	bool gather;  /* payload is sent from its memory, without a copy in the staging memory */
+	bool ecn;     /* packets are sent with ECT (eng_set_ecn()) */
+	bool network; /* congestion control ENG_CC_NETWORK instead of ENG_CC_LOCAL */
 };
 #define DUT_NO_TIMEOUT 99
 #define DUT_NO_RETRY 99
@@ -76,7 +76,7 @@ struct dut_region {
 	uint64_t length;
 	uint8_t *bytes;
 	uint32_t access;
-	bool folded; /* longer than its memory: every packet lands in the same page */
+	bool folded; /* longer than its memory: all addresses map to its start (DUT_FOLD_BYTES) */
 };
 
 /* A packet that the engine has sent, parsed, with its bytes. */
@@ -113,7 +113,7 @@ struct dut {
 	enum eng_event events[64];
 	unsigned int event_count;
 
-	/* Long messages: count packets and keep none, but hand each to this function. */
+	/* For long messages: if set, receives each packet; packets are counted and not kept. */
 	void (*sink)(struct dut *dut, const struct wire_packet *packet);
 	uint64_t sunk;
 	enum eng_tx why; /* result of the last eng_transmit() */
@@ -125,17 +125,17 @@ struct dut {
 	struct eng_piece pieces[DUT_PIECES];
 };
 
-/* In RESET, with attributes and memory. */
+/* Returns a queue pair in RESET, with attributes and memory. */
 struct dut *dut_new(struct dut_config config);
 int dut_teardown(void **state);
-/* To RTS without looking at packets on the way. */
+/* Moves the queue pair through all states up to the state to; takes no packets from the engine. */
 void dut_raise(struct dut *dut, enum eng_qp_state to);
 /* Returns a default RC queue pair in RTS; packets sent until then are dropped from the record. */
 struct dut *dut_rts(struct dut_config config);
-/* As dut_rts(), to a peer that has reported that it does not report credits. */
+/* As dut_rts(), with a peer that has reported credit code 11111b: no limit. */
 struct dut *dut_unlimited(struct dut_config config);
 void dut_set_state(struct dut *dut, enum eng_qp_state to);
-/* Memory for depth READs and Atomics, more than before. */
+/* Sets memory for responder resources: depth READs and Atomics, not fewer than before. */
 void dut_set_replay(struct dut *dut, uint32_t depth);
 struct eng_qp_info dut_info(const struct dut *dut);
 /*
@@ -146,11 +146,14 @@ struct eng_qp_info dut_info(const struct dut *dut);
 struct dut_region *dut_region_add(struct dut *dut, uint32_t key, uint64_t va, uint64_t length,
 				  uint32_t access);
 
-/* Posting.  dut_wqe() leaves room for changes before eng_sq_push(); data is the start of local. */
+/*
+ * Posting.  dut_wqe() does not call eng_sq_push(), so that the test can change the WQE before; its
+ * data is the start of dut->local.
+ */
 struct eng_send_wqe *dut_wqe(struct dut *dut, enum eng_op op, uint32_t length, uint32_t flags);
 uint64_t dut_post(struct dut *dut, enum eng_op op, uint32_t length, uint32_t flags);
 uint64_t dut_post_inline(struct dut *dut, const void *bytes, uint32_t length);
-/* A receive of length bytes at offset in the region of DUT_LKEY. */
+/* Posts a receive of length bytes at offset in the region of DUT_LKEY. */
 uint64_t dut_post_recv_at(struct dut *dut, uint32_t offset, uint32_t length);
 uint64_t dut_post_recv(struct dut *dut, uint32_t length);
 
@@ -183,28 +186,28 @@ void dut_fill(uint8_t *bytes, uint64_t length, uint64_t position);
 #define NO_CREDITS_REPORTED 0x1f
 
 /*
- * A burst for eng_transmit(), of at most so many packets, for tests that look at bursts or take
- * them back.  There is room for one at a time.
+ * Returns an empty burst for eng_transmit(), of at most max_packets packets, for tests that check
+ * bursts or roll them back.  All bursts of a dut share its memory, so only one may be in use.
  */
 struct eng_burst dut_empty_burst(struct dut *dut, uint32_t max_packets);
-/* eng_transmit() at the time of the dut, for a set of enum eng_side; nothing waits for company. */
+/* eng_transmit() at the time of the dut, for a set of enum eng_side, without batching or delay. */
 enum eng_tx dut_transmit(struct dut *dut, struct eng_burst *burst, unsigned int sides);
-/* Ask the engine for packets until it has none; sides is a set of enum eng_side. */
+/* Takes packets from the engine until it has none; sides is a set of enum eng_side. */
 enum eng_tx dut_pull_sides(struct dut *dut, unsigned int sides);
 enum eng_tx dut_pull(struct dut *dut);
-/* Move time on, serving every deadline on the way at its time. */
+/* Advances the time and serves every deadline of the engine at its time. */
 void dut_advance(struct dut *dut, uint64_t ns);
-/* Move to the engine's next deadline and serve it; false when there is none. */
+/* Advances to the engine's next deadline and serves it; returns false if there is none. */
 bool dut_advance_to_deadline(struct dut *dut);
 /* Drops all packets sent so far from the record. */
 void dut_forget(struct dut *dut);
-/* The same, and give the memory back, where more is sent than the log holds. */
+/* As dut_forget(), and frees the log, for tests that send more packets than it holds. */
 void dut_begin_log(struct dut *dut);
 unsigned int dut_count_events(const struct dut *dut, enum eng_event event);
 
 /*
- * Expectations pull first.  expect_packet() takes the next packet that was sent; the result lives
- * as long as the dut.
+ * expect_packet(), expect_ack() and expect_silence() call dut_pull() first.  expect_packet() takes
+ * the next packet that was sent; the result is valid until dut_begin_log() or dut_teardown().
  */
 #define expect_packet(dut, opcode, psn) dut_expect_packet(dut, opcode, psn, __FILE__, __LINE__)
 #define expect_ack(dut, psn, syndrome, msn) \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than the longest message that is written out as one pattern. */
+/* Payload of requests, for packets of every size. */
 static uint8_t pattern[WIRE_MAX_MTU];
 
 struct wire_packet dut_packet(const struct dut *dut, uint8_t opcode, uint32_t psn)
@@ -44,7 +44,10 @@ void dut_give(struct dut *dut, const struct wire_packet *packet)
 
 	on_wire.pad_count = (uint8_t)pad;
 	length = wire_build_headers(&on_wire, header);
-	/* Exactly as long as the packet, and gone afterwards: the engine keeps no pointer. */
+	/*
+	 * Exactly as long as the packet, and freed afterwards, so that the sanitizer detects an
+	 * overrun, and a pointer that the engine keeps.
+	 */
 	bytes = malloc(length + packet->payload_length + pad + WIRE_ICRC_BYTES);
 	memcpy(bytes, header, length);
 	if (packet->payload_length)

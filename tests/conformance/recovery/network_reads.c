@@ -4,13 +4,13 @@
  */
 #include "dut.h"
 
-/* The next PSN to be answered, and READs that the peer has executed. */
+/* The next PSN to be answered, and the number of READs that the peer has executed. */
 static uint32_t first, reads;
 
 /* Longest pause so far of the READ responses. */
 #define SILENCE (500 * US)
 
-/* The next response to a READ of two packets. */
+/* Gives the next response to a READ of two packets, after this time. */
 static void respond(struct dut *dut, uint8_t opcode, uint64_t after)
 {
 	static const uint8_t bytes[DUT_MTU];
@@ -31,7 +31,7 @@ static void respond_to_one(struct dut *dut, uint64_t after)
 	respond(dut, WIRE_READ_RESPONSE_LAST, after);
 }
 
-/* The last of some READs is under way. */
+/* Returns a dut with the last of four READs in flight. */
 static struct dut *start_reads(void)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });
@@ -50,8 +50,9 @@ static struct dut *start_reads(void)
 }
 
 /*
- * Responds after a longer pause than before, but less than four times that.  The peer has
- * acknowledged no SEND or WRITE, and reports the number of executed READs (MSN).
+ * Expects an ACK probe after a longer pause than before, but less than four times that, and gives
+ * its response.  The peer has acknowledged no SEND or WRITE, and reports the number of executed
+ * READs (MSN).
  */
 static void answer_sentinel_of_reads(struct dut *dut)
 {
@@ -64,7 +65,7 @@ static void answer_sentinel_of_reads(struct dut *dut)
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), reads);
 }
 
-/* rule C11: the READ is not among the requests that have been executed, so it is sent again. */
+/* rule C11: the MSN shows that the READ has not been executed, so it is sent again. */
 static void test_lost_read(void **state)
 {
 	struct dut *dut = start_reads();
@@ -78,7 +79,7 @@ static void test_lost_read(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 0);
 }
 
-/* It is, and its response may be on its way. */
+/* The MSN shows that the READ has been executed; its responses may be in flight. */
 static void test_late_response(void **state)
 {
 	struct dut *dut = start_reads();
@@ -94,8 +95,8 @@ static void test_late_response(void **state)
 }
 
 /*
- * The answer to its sentinel may come behind its response, so WRITEs have no sentinel just then: a
- * probe repeats them.
+ * The response to the ACK probe for a READ may arrive after the READ responses, so there is no ACK
+ * probe for a WRITE sent then: a probe repeats the WRITE.
  */
 static void test_no_sentinel_behind_one_of_a_read(void **state)
 {
@@ -113,8 +114,8 @@ static void test_no_sentinel_behind_one_of_a_read(void **state)
 }
 
 /*
- * The responses had started, and no ACK is sent among them: the end is lost, and is requested
- * alone.
+ * No ACK is sent between the responses of a READ, so an ACK after the first one shows that the last
+ * one is lost; it is requested alone.
  */
 static void test_lost_end_of_response(void **state)
 {

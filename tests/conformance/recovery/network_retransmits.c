@@ -6,7 +6,7 @@
 #include "dut.h"
 
 #define ROUND_TRIP (400 * US)
-/* The probe timeout after so many samples of that: the deviation begins with half (RFC 9002). */
+/* Probe timeouts after 1 to 3 samples of ROUND_TRIP; the deviation starts with half (RFC 9002). */
 #define PTO_1 (ROUND_TRIP + 4 * ROUND_TRIP / 2)
 #define PTO_2 (ROUND_TRIP + 4 * ROUND_TRIP * 3 / 8)
 #define PTO_3 (ROUND_TRIP + 4 * ROUND_TRIP * 9 / 32)
@@ -37,8 +37,8 @@ static void acknowledge(struct dut *dut, unsigned int packets)
 }
 
 /*
- * On a network, and the peer has been seen to keep what comes early.  A round trip has been
- * measured, and nothing is under way.
+ * Returns a dut on a network whose peer is known to keep out-of-order packets.  The round trip has
+ * been measured, and nothing is in flight.
  */
 static struct dut *start(void)
 {
@@ -72,13 +72,13 @@ static void expect_sentinel(struct dut *dut)
 	assert_true(packet->ack_request);
 }
 
-/* The peer acknowledges again what it has acknowledged. */
+/* The peer responds to the ACK probe: it acknowledges the packets before first. */
 static void answer_sentinel(struct dut *dut)
 {
 	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
 }
 
-/* Four packets under way, and a NAK for the first: a repair. */
+/* Returns a dut with four packets in flight, the first of which is retransmitted after a NAK. */
 static struct dut *repaired(void)
 {
 	struct dut *dut = start();
@@ -90,7 +90,7 @@ static struct dut *repaired(void)
 	return dut;
 }
 
-/* The repair or its answer is lost: a probe sends it again, and once more after twice that time. */
+/* A retransmission or its ACK is lost: a probe repeats it, and again after twice that time. */
 static void test_lost_repair(void **state)
 {
 	struct dut *dut = repaired();
@@ -109,7 +109,7 @@ static void test_lost_repair(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 }
 
-/* The next packet alone, and nothing is sent for that yet. */
+/* Acknowledges the next packet alone; takes no packets from the engine yet. */
 static void acknowledge_next(struct dut *dut)
 {
 	first++;
@@ -117,8 +117,9 @@ static void acknowledge_next(struct dut *dut)
 }
 
 /*
- * The packet that a NAK names comes late, before its repair has left: nothing need be missing.  If
- * the peer has dropped what lies behind it, a probe finds that out.
+ * The packet of a NAK was only late and is acknowledged before it is retransmitted: nothing is sent
+ * since maybe no other packet is missing.  If the peer has dropped those after it, a probe detects
+ * that.
  */
 static void test_late_packet_of_a_nak(void **state)
 {
@@ -130,7 +131,7 @@ static void test_late_packet_of_a_nak(void **state)
 	acknowledge_next(dut);
 	expect_silence(dut);
 	dut_advance_to_deadline(dut);
-	/* That one has been acknowledged alone, so twice as many. */
+	/* That packet has been acknowledged alone, so twice as many are sent. */
 	expect_repair(dut, first);
 	expect_repair(dut, first + 1);
 	expect_silence(dut);
@@ -138,8 +139,8 @@ static void test_late_packet_of_a_nak(void **state)
 
 /*
  * A probe only assumes a loss: if the packet that it would repeat is acknowledged before the probe
- * is sent, since the transport was full, nothing after it need be missing, whatever an earlier NAK
- * has shown.
+ * is sent, since the transport was full, nothing is sent.  Maybe no later packet is missing,
+ * whatever an earlier NAK has shown.
  */
 static void test_late_packet_of_a_probe(void **state)
 {
@@ -158,8 +159,9 @@ static void test_late_packet_of_a_probe(void **state)
 }
 
 /*
- * rule S7 test: a thread has read the clock before another one posted, and brings the answer with
- * that time.  That is no round trip of half a thousand years, after which no loss is looked for.
+ * rule S7 test: a thread has read the clock before another one posted, and passes in the ACK with
+ * that time.  The negative difference must not count as a round trip of 500 years, after which
+ * there would be no probes.
  */
 static void test_clock_of_another_thread(void **state)
 {
@@ -176,7 +178,7 @@ static void test_clock_of_another_thread(void **state)
 	expect_sentinel(dut);
 }
 
-/* An older ACK is of a reordering network, or of another request: it answers no sentinel. */
+/* An older ACK was reordered, or is of another request: it is not the response to an ACK probe. */
 static void test_older_ack(void **state)
 {
 	struct dut *dut = start();
@@ -190,8 +192,8 @@ static void test_older_ack(void **state)
 }
 
 /*
- * After a repair its answer may still be on its way when a later sentinel is answered.  So before
- * something has been acknowledged that was sent behind the repair, a probe repeats a packet.
+ * After a retransmission an ACK of it may still arrive, and be taken for the response to a later
+ * ACK probe.  So until a packet sent after it has been acknowledged, a probe repeats a packet.
  */
 static void test_no_sentinel_among_duplicates(void **state)
 {
@@ -212,7 +214,7 @@ static void test_no_sentinel_among_duplicates(void **state)
 	expect_silence(dut);
 }
 
-/* A repair that did not leave is sent later. */
+/* A retransmission that could not be sent is sent later. */
 static void test_unsent(void **state)
 {
 	struct dut *dut = start();
@@ -229,8 +231,8 @@ static void test_unsent(void **state)
 }
 
 /*
- * A peer of which only credits and the round trip are known: it acknowledges none of four packets,
- * and an ACK probe is sent.
+ * Returns a dut with a peer of which only credits and the round trip are known: it acknowledges
+ * none of four packets, and an ACK probe is sent.
  */
 static struct dut *start_silent(void)
 {
@@ -295,7 +297,7 @@ static void test_lost_nak(void **state)
 	}
 }
 
-/* All has come, but its ACKs are lost: nothing is sent again. */
+/* All packets have arrived, but their ACKs are lost: no packet is sent again. */
 static void test_lost_acks(void **state)
 {
 	struct dut *dut = start();
@@ -311,8 +313,8 @@ static void test_lost_acks(void **state)
 }
 
 /*
- * After a long time without losses the end of a window is lost: ACK probes show how far the peer
- * has got, and then what is missing.
+ * After a long time without losses the last packets of a window are lost: the response to an ACK
+ * probe shows which have arrived, and that to the next one which are missing.
  */
 static void test_lost_tail(void **state)
 {
@@ -338,7 +340,10 @@ static void test_lost_tail(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 }
 
-/* The same at the first loss: a packet is sent again, and all behind it that was not kept. */
+/*
+ * The last packets are lost, and it is the first loss: one packet is sent again, and those after it
+ * if the peer has not kept them.
+ */
 static void test_first_lost_tail(void **state)
 {
 	for (int kept = 0; kept < 2; kept++) {
@@ -363,8 +368,8 @@ static void test_first_lost_tail(void **state)
 }
 
 /*
- * The ACKs come that were late, and the sentinel's answer is still on its way behind them: it would
- * be taken for that to the next one.
+ * Late ACKs arrive, and the response to the ACK probe is still in flight after them: it would be
+ * taken for the response to the next ACK probe, so a packet is sent again instead.
  */
 static void test_late_acks(void **state)
 {
@@ -380,7 +385,7 @@ static void test_late_acks(void **state)
 	expect_silence(dut);
 }
 
-/* All of the first window is lost but its first packet, whose ACK has shown the round trip. */
+/* All packets of the first window are lost but the first, whose ACK has shown the round trip. */
 static void test_lost_first_window(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Requests that come early and are kept, and repairs of what a peer has kept. */
+/* Out-of-order requests that are kept, and retransmissions to a peer that keeps them. */
 #include <stdlib.h>
 
 #include "dut.h"
@@ -23,7 +23,10 @@ static void ooo_free(void *owner, void *block)
 	free(block);
 }
 
-/* Starts a peer that has sent an unsolicited ACK with credits, or reports none. */
+/*
+ * Returns a dut that has memory for this number of packets, and whose peer has sent an unsolicited
+ * ACK with credits, or with credit code 11111b (tells_none).
+ */
 static struct dut *start_with(struct dut_config config, unsigned int memory, bool tells_none)
 {
 	struct dut *dut = dut_rts(config);
@@ -44,7 +47,7 @@ static struct dut *start(unsigned int memory, bool tells_none)
 	return start_with((struct dut_config){ 0 }, memory, tells_none);
 }
 
-/* rule S4 test: one NAK, nothing executed before its turn, and all of it then. */
+/* rule S4 test: out-of-order requests get one NAK, and are executed after the missing one. */
 static void test_kept_until_the_gap_is_filled(void **state)
 {
 	struct dut *dut = start(16, false);
@@ -52,7 +55,7 @@ static void test_kept_until_the_gap_is_filled(void **state)
 	(void)state;
 	for (uint32_t i = 1; i <= 3; i++)
 		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
-	/* Again: it is kept once. */
+	/* A duplicate is not kept again. */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
 	assert_int_equal(blocks, 3);
 	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
@@ -65,7 +68,7 @@ static void test_kept_until_the_gap_is_filled(void **state)
 	assert_int_equal(blocks, 0);
 }
 
-/* Packets that do not fit are dropped and NAKed when it is their turn. */
+/* Packets for which there is no memory are dropped, and get a NAK when they are the next. */
 static void test_memory_is_bounded(void **state)
 {
 	struct dut *dut = start(2, false);
@@ -93,7 +96,7 @@ static void test_nothing_is_kept_without_credits(void **state)
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(3), 1);
 }
 
-/* Nor for one that has only answered a solicitation, as adapters do. */
+/* Nothing is kept for a peer that has only responded to an ACK probe, as adapters do. */
 static void test_nothing_is_kept_for_who_was_asked(void **state)
 {
 	struct dut *dut = start(16, true);
@@ -110,7 +113,7 @@ static void test_nothing_is_kept_for_who_was_asked(void **state)
 	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
 }
 
-/* Kept packets are freed when the queue pair enters ERR or is reset. */
+/* Kept packets are freed when the queue pair enters ERR. */
 static void test_given_back_at_the_end(void **state)
 {
 	struct dut *dut = start(16, false);
@@ -122,7 +125,9 @@ static void test_given_back_at_the_end(void **state)
 	assert_int_equal(blocks, 0);
 }
 
-/* Packets under way; the first is lost, which shows our credits, and the second is being repaired.
+/*
+ * Sends packets.  The first is lost, after which our credits are reported; then the second is lost
+ * and retransmitted.
  */
 static void lose_twice(struct dut *dut, uint32_t packets)
 {
@@ -181,7 +186,7 @@ static void test_first_loss_on_a_network(void **state)
 	expect_silence(dut);
 }
 
-/* A peer that only responds gets credits before it has any response, and reports its own. */
+/* The peer's credits arrive before any response: ours are reported at once, but only once. */
 static void test_introduced_by_the_peer(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });
@@ -212,7 +217,7 @@ static void test_first_loss_without_credits(void **state)
 	expect_silence(dut);
 }
 
-/* The same, but the peer has kept nothing: all is sent again from there. */
+/* The ACK ends at the retransmitted packet: the peer has kept nothing, the rest is sent again. */
 static void test_no_jump(void **state)
 {
 	struct dut *dut = start(0, false);
@@ -226,7 +231,10 @@ static void test_no_jump(void **state)
 	expect_silence(dut);
 }
 
-/* rule S11 test: a repair that is lost is found by a probe; where there is none, all goes again. */
+/*
+ * rule S11 test: the loss of a retransmission is detected by a probe only, so without probes all
+ * packets are sent again.
+ */
 static void test_no_repair_without_probes(void **state)
 {
 	static const uint32_t codes[] = { DUT_NO_TIMEOUT, 6 };
@@ -250,14 +258,14 @@ static void test_no_repair_without_probes(void **state)
 	}
 }
 
-/* The same where PSNs wrap in between. */
+/* Out-of-order requests are kept across the wrap of PSNs. */
 static void test_kept_across_the_wrap(void **state)
 {
 	const uint32_t psn = 0xfffffe;
 	struct dut *dut = start_with((struct dut_config){ .rq_psn = psn }, 16, false);
 
 	(void)state;
-	/* In another order than they were sent in. */
+	/* They arrive in reverse order. */
 	for (uint32_t i = 3; i >= 1; i--)
 		dut_give_request(dut, WIRE_SEND_ONLY, (psn + i) & 0xffffff, 8);
 	assert_int_equal(blocks, 3);
@@ -269,7 +277,7 @@ static void test_kept_across_the_wrap(void **state)
 	assert_int_equal(blocks, 0);
 }
 
-/* rule S5 test: what is kept is judged in its turn, and what follows a fault is not executed. */
+/* rule S5 test: kept requests are checked in their turn; those after an invalid one are dropped. */
 static void test_kept_with_a_bad_rkey(void **state)
 {
 	struct dut *dut = start(16, false);
@@ -289,7 +297,7 @@ static void test_kept_with_a_bad_rkey(void **state)
 	assert_int_equal(blocks, 0);
 }
 
-/* rule C7 test: receives that come from a shared queue are taken when the turn has come. */
+/* rule C7 test: a kept request takes a receive of a shared queue when it is executed. */
 static void test_kept_for_a_shared_queue(void **state)
 {
 	struct dut *dut = start_with((struct dut_config){ .shared = true }, 16, false);
@@ -306,7 +314,7 @@ static void test_kept_for_a_shared_queue(void **state)
 		expect_wc(dut, receives[i], ENG_SUCCESS);
 }
 
-/* One repair for one gap, though its NAK comes twice; where a jump ends, there is the next gap. */
+/* A hole is retransmitted once, although its NAK arrives twice; an ACK past it ends at the next. */
 static void test_one_repair_for_a_gap(void **state)
 {
 	struct dut *dut = start(0, false);
@@ -327,8 +335,8 @@ static void test_one_repair_for_a_gap(void **state)
 }
 
 /*
- * A probe supposes that the oldest packet is missing.  When just that is acknowledged, what comes
- * next is missing as well, and twice as much is sent.
+ * A probe assumes that the oldest packet is missing.  If only that is acknowledged, the next ones
+ * are missing as well, and twice as many are sent.
  */
 static void test_ack_after_a_probe(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* READ responses behind a missing one: placed as they come, and only what is missing asked for. */
+/* READ responses after a missing one are placed, and only the missing ones are requested again. */
 #include "dut.h"
 
 #include <string.h>
@@ -7,12 +7,12 @@
 #define PACKETS 6
 #define READ_BYTES (PACKETS * DUT_MTU - 100)
 
-/* The others are where PSNs wrap around, and where they do for what compares them with 0. */
+/* READs from the others cross the wrap of PSNs, and the PSN farthest from 0. */
 static const uint32_t first_psns[] = { DUT_SQ_PSN, 0xfffffd, 0x7ffffd };
 #define FIRST_PSNS (sizeof(first_psns) / sizeof(first_psns[0]))
 static uint8_t data[READ_BYTES];
 
-/* A requester whose peer reports credits, as uroce does. */
+/* Returns a requester whose peer reports credits, as uroce does. */
 static struct dut *reader_of(struct dut_config config)
 {
 	struct dut *dut = dut_rts(config);
@@ -33,7 +33,7 @@ static uint32_t bytes_of(uint32_t i)
 	return i == PACKETS - 1 ? READ_BYTES - i * DUT_MTU : DUT_MTU;
 }
 
-/* Packet i of the answer to the n-th READ. */
+/* Gives response packet i of READ n, both counted from 0. */
 static void answer(struct dut *dut, uint32_t n, uint32_t i, uint8_t opcode)
 {
 	struct wire_packet packet = dut_packet(dut, opcode, dut->config.sq_psn + n * PACKETS + i);
@@ -51,7 +51,7 @@ static uint8_t usual(uint32_t i)
 	return i == PACKETS - 1 ? WIRE_READ_RESPONSE_LAST : WIRE_READ_RESPONSE_MIDDLE;
 }
 
-/* The whole answer to the n-th READ, but for a set of its packets. */
+/* Gives all responses to READ n but the missing ones (bit i: packet i). */
 static void answer_without(struct dut *dut, uint32_t n, uint32_t missing)
 {
 	for (uint32_t i = 0; i < PACKETS; i++)
@@ -72,8 +72,8 @@ static void expect_request(struct dut *dut, uint32_t n, uint32_t from, uint32_t 
 }
 
 /*
- * First action of the probe timer; these ACK probes get no response (network_reads.c has
- * responses).
+ * Expects the ACK probe that is sent first after a probe timeout.  Here it gets no response (in
+ * network_reads.c it does).
  */
 static void expect_sentinel(struct dut *dut, uint32_t n, uint32_t from)
 {
@@ -83,8 +83,8 @@ static void expect_sentinel(struct dut *dut, uint32_t n, uint32_t from)
 }
 
 /*
- * A missing response is requested once the end of its READ has arrived, and alone; the response is
- * an Only or a Last within the READ.  rule S12 test
+ * A missing response is requested alone, once the last response of its READ has arrived; the new
+ * response is an Only or a Last within the READ.  rule S12 test
  */
 static void test_gap_alone(void **state)
 {
@@ -141,7 +141,7 @@ static void test_gaps_of_one_read(void **state)
 	}
 }
 
-/* READs complete in their order, and a WRITE between them with the answer behind it. */
+/* READs complete in order, and a WRITE between them by the responses to the READ after it. */
 static void test_order_stays(void **state)
 {
 	struct dut *dut = reader(DUT_SQ_PSN);
@@ -180,7 +180,7 @@ static void test_placed_once(void **state)
 	expect_pattern(dut->local + 4 * DUT_MTU, DUT_MTU, 9000 + 4 * DUT_MTU);
 }
 
-/* A response of another form is not placed: all is asked for again from the gap on. */
+/* A response with a wrong opcode is not placed: everything from the hole on is requested again. */
 static void test_wrong_form_is_not_placed(void **state)
 {
 	struct dut *dut = reader(DUT_SQ_PSN);
@@ -194,7 +194,7 @@ static void test_wrong_form_is_not_placed(void **state)
 	assert_int_equal(dut->local[3 * DUT_MTU], 0);
 }
 
-/* Neither where the PSN is half of all away from what PSNs begin with: no part was asked for. */
+/* The same if the PSN compares as before 0, the initial parts_psn: no part has been requested. */
 static void test_wrong_form_far_away(void **state)
 {
 	struct dut *dut = reader(0x900000);
@@ -208,7 +208,7 @@ static void test_wrong_form_far_away(void **state)
 	assert_int_equal(dut->local[3 * DUT_MTU], 0);
 }
 
-/* An answer that does not come is asked for again, and in the end all is. */
+/* The new response is lost as well: it is requested again, and all from it on after a timeout. */
 static void test_answer_is_lost_as_well(void **state)
 {
 	struct dut *dut = reader(DUT_SQ_PSN);
@@ -234,8 +234,8 @@ static void test_answer_is_lost_as_well(void **state)
 }
 
 /*
- * Responses that had been asked for before come before the answer, however long that takes; those
- * to a later READ show that it is lost.
+ * Responses to earlier requests arrive before the response that was requested again, however long
+ * that takes; responses to a later READ show that it is lost.
  */
 static void test_asked_for_again_by_later_responses(void **state)
 {
@@ -258,8 +258,7 @@ static void test_asked_for_again_by_later_responses(void **state)
 	expect_silence(dut);
 }
 
-/* An ACK behind a READ shows that no more of its responses will come: the gap is asked for, alone.
- */
+/* An ACK after a READ shows that no more responses will arrive: only the holes are requested. */
 static void test_ack_behind_gap(void **state)
 {
 	struct dut *dut = reader(DUT_SQ_PSN);
@@ -274,7 +273,7 @@ static void test_ack_behind_gap(void **state)
 	dut_ack(dut, DUT_SQ_PSN + PACKETS, ACK_CODE(0), 2);
 	expect_request(dut, 0, 2, 3);
 	expect_request(dut, 0, PACKETS - 1, PACKETS);
-	/* Once. */
+	/* Only once. */
 	dut_ack(dut, DUT_SQ_PSN + PACKETS, ACK_CODE(0), 2);
 	expect_silence(dut);
 }
@@ -295,7 +294,7 @@ static void test_ack_behind_gap_is_remembered(void **state)
 	assert_int_equal(eng_in_flight(dut->qp), 0);
 }
 
-/* A READ of which so many responses come, some time apart, and no more. */
+/* Returns a dut with a READ, of which only the first packets have arrived, at this interval. */
 static struct dut *broken_off(struct dut_config config, uint32_t packets, uint64_t apart)
 {
 	struct dut *dut;
@@ -315,7 +314,8 @@ static struct dut *broken_off(struct dut_config config, uint32_t packets, uint64
 
 /*
  * The first response shows the round-trip time.  After the probe timeout without responses an ACK
- * probe is sent; after twice that time the last responses may be lost, which nothing else shows.
+ * probe is sent.  After twice that time the last responses are requested again, since nothing else
+ * would show that they are lost.
  */
 static void test_end_is_lost(void **state)
 {
@@ -335,7 +335,7 @@ static void test_end_is_lost(void **state)
 		dut_advance(dut, 1);
 		expect_request(dut, 0, 4, PACKETS);
 		assert_int_equal(dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 1);
-		/* And again, where the first probe is lost as well. */
+		/* And again, if that request is lost as well. */
 		dut_advance_to_deadline(dut);
 		expect_request(dut, 0, 4, PACKETS);
 		if (apart + 475 * US <= MS)
@@ -343,7 +343,7 @@ static void test_end_is_lost(void **state)
 	}
 }
 
-/* On a host only the timeout asks. */
+/* On a host lost last responses are requested again only after a timeout. */
 static void test_end_is_lost_on_a_host(void **state)
 {
 	struct dut *dut = broken_off((struct dut_config){ 0 }, 4, 50 * US);
@@ -354,7 +354,7 @@ static void test_end_is_lost_on_a_host(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 0);
 }
 
-/* READs of a network: 0 has been answered, the responses 50 us apart, and some more are posted. */
+/* Returns a dut on a network: READ 0 is answered, with responses 50 us apart, more are posted. */
 static struct dut *timed_reader(uint32_t more, uint32_t cwnd)
 {
 	const struct dut_config config = { .network = true, .max_rd_atomic = 16, .cwnd = cwnd };
@@ -370,7 +370,7 @@ static uint32_t first_psn(uint32_t n)
 	return DUT_SQ_PSN + n * PACKETS;
 }
 
-/* The request of READ 1 is lost, those of 2 and 3 come early. */
+/* The request of READ 1 is lost; after the NAK it is sent again, but not READs 2 and 3. */
 static struct dut *lose_request(void)
 {
 	struct dut *dut = timed_reader(3, 0);
@@ -384,7 +384,7 @@ static struct dut *lose_request(void)
 	return dut;
 }
 
-/* The end of a READ's responses does not show that those after it were lost. */
+/* The last response to a READ does not show that the READs after it were lost. */
 static void test_lost_request(void **state)
 {
 	struct dut *dut = lose_request();
@@ -399,7 +399,7 @@ static void test_lost_request(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_FAST_RETRANSMITS], 1);
 }
 
-/* They were not kept: a probe or a NAK shows it. */
+/* The peer has not kept the READs after the lost one: a probe or a NAK shows this. */
 static void test_lost_request_of_a_forgetful_peer(void **state)
 {
 	struct dut *dut = lose_request();
@@ -420,7 +420,7 @@ static void test_lost_request_of_a_forgetful_peer(void **state)
 	expect_request(dut, 3, 0, PACKETS);
 }
 
-/* An ACK may leave in front of the response to what was kept behind it. */
+/* The ACK of a retransmitted WRITE may be sent before the responses to a READ kept after it. */
 static void test_lost_write_before_a_read(void **state)
 {
 	struct dut *dut = timed_reader(0, 0);
@@ -449,7 +449,7 @@ static void test_window_behind_a_gap(void **state)
 	dut_forget(dut);
 	answer_without(dut, 1, 1 << 2);
 	expect_request(dut, 1, 2, 3);
-	/* The answer to that is lost, and so would be a window if it were full. */
+	/* Its response is lost.  If the window were full, no READ would be sent any more. */
 	for (uint32_t n = 2; n <= 12; n++) {
 		dut_pull(dut);
 		answer_without(dut, n, 0);

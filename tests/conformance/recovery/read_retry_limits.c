@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Gaps in the answers to READs (read_retry.c) where they cannot be asked for part by part: further
- * away than placed responses are remembered, and of a peer that may not be a uroce.
+ * Holes in READ responses (read_retry.c) that cannot be requested part by part: beyond the bitmap
+ * of placed responses, or from a peer that may not be uroce.
  */
 #include "dut.h"
 
 #define MTU 256
 #define LKEY 0x8008
 #define LONG_PACKETS 1270
-#define KEPT_PACKETS 1024 /* how far ahead a response is placed */
+#define KEPT_PACKETS 1024 /* number of packets in the bitmap of placed responses */
 #define PACKETS 12
 #define SOME_CREDITS ACK_CODE(4)
 
 static uint8_t data[LONG_PACKETS * MTU];
 
-static uint8_t *memory; /* that the last READ is of */
+static uint8_t *memory; /* destination of the last READ */
 
 static uint64_t post_read(struct dut *dut, uint32_t packets)
 {
@@ -28,7 +28,7 @@ static uint64_t post_read(struct dut *dut, uint32_t packets)
 	return wqe->wr_id;
 }
 
-/* Responses from one packet up to another, which ends a part if last is true. */
+/* Gives responses [from, to) of a READ; part: to a request for these packets only. */
 static void answer(struct dut *dut, uint32_t from, uint32_t to, uint32_t packets, bool part)
 {
 	for (uint32_t i = from; i < to; i++) {
@@ -57,8 +57,8 @@ static void expect_request(struct dut *dut, uint32_t from, uint32_t to)
 }
 
 /*
- * An ACK shows that the answer has been lost from where no placed response is remembered any more:
- * all of it is asked for, since a part would be taken for placed by the PSN 1,024 before.
+ * An ACK shows that responses beyond the bitmap have been lost: the whole READ is requested again,
+ * since their bits are also those of the PSNs 1,024 before, which have been placed.
  */
 static void test_further_than_remembered(void **state)
 {
@@ -84,7 +84,7 @@ static void test_further_than_remembered(void **state)
 	expect_wc(dut, write, ENG_SUCCESS);
 }
 
-/* As far as they are remembered, the parts are asked for. */
+/* If the lost responses are within the bitmap, only the missing parts are requested. */
 static void test_as_far_as_remembered(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = MTU });
@@ -109,7 +109,7 @@ static void test_as_far_as_remembered(void **state)
 	expect_wc(dut, write, ENG_SUCCESS);
 }
 
-/* The third response, and every third after it, is lost. */
+/* The third response, and every third after it but the last response, is lost. */
 static uint64_t lose_thirds(struct dut *dut)
 {
 	uint64_t read = post_read(dut, PACKETS);
@@ -122,7 +122,7 @@ static uint64_t lose_thirds(struct dut *dut)
 	return read;
 }
 
-/* A responder has room for max_rd_atomic requests, and maybe not for one more for each part. */
+/* A responder has room for max_rd_atomic requests, and maybe not for one for each part. */
 static void test_one_request_for_each_read(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = MTU, .max_rd_atomic = 1 });
@@ -151,7 +151,7 @@ static void test_parts_of_a_uroce(void **state)
 	expect_silence(dut);
 }
 
-/* Its first credits may arrive before RTS. */
+/* The initial credits of uroce may arrive before RTS. */
 static void test_parts_of_one_that_told_early(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ .mtu = MTU, .max_rd_atomic = 1 });
@@ -167,7 +167,7 @@ static void test_parts_of_one_that_told_early(void **state)
 	expect_silence(dut);
 }
 
-/* Every responder acknowledges a packet that it receives twice twice, here with credits. */
+/* Every responder acknowledges a packet received twice by two ACKs: neither is unsolicited. */
 static void test_duplicate_acknowledged_twice(void **state)
 {
 	struct dut *dut = dut_rts(
@@ -187,7 +187,7 @@ static void test_duplicate_acknowledged_twice(void **state)
 	expect_silence(dut);
 }
 
-/* It may do so by repeating its last response to a READ, others of which are missing. */
+/* An unsolicited ACK may repeat the last response to a READ, others of which are missing. */
 static void test_parts_of_one_that_repeats_a_response(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = MTU, .max_rd_atomic = 1 });

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The last words of a queue pair: what a peer needs whose last ACK was lost. */
+/* Final ACKs of a queue pair that is destroyed or fails, for a peer whose last ACK was lost. */
 #include "dut.h"
 
 #define FINAL_ACKS 3
 
-/* Three unsolicited ACKs with the PSN of the last positive response; then silence again. */
+/* Three unsolicited ACKs with the PSN of the last positive response are sent, and no more. */
 static void test_final_acks(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -23,7 +23,7 @@ static void test_final_acks(void **state)
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
-/* One that the transport does not take is not one of the three, and not counted as sent. */
+/* Final ACKs that the transport did not accept are sent again, and counted only once. */
 static void test_final_acks_unsent(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -43,7 +43,7 @@ static void test_final_acks_unsent(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], FINAL_ACKS);
 }
 
-/* An ACK that is owed goes before, so that the last words cover everything. */
+/* A pending ACK is sent before the final ACKs, so that these cover all requests. */
 static void test_final_acks_cover_owed_ack(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -78,7 +78,7 @@ static void test_final_acks_cover_unrequested(void **state)
 	expect_silence(dut);
 }
 
-/* Nothing was received, or the QP has failed: there are no final ACKs. */
+/* No final ACKs if nothing was received, if the QP has failed, or on UC. */
 static void test_no_final_acks(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -98,7 +98,7 @@ static void test_no_final_acks(void **state)
 	expect_silence(dut);
 }
 
-/* After nothing but a NAK there is no positive response to repeat but the one before all. */
+/* After a NAK the final ACKs repeat the last positive response. */
 static void test_final_acks_are_no_naks(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -115,7 +115,7 @@ static void test_final_acks_are_no_naks(void **state)
 	expect_silence(dut);
 }
 
-/* A QP that fails by itself has waited with its ACK, or has not been asked for one. */
+/* A QP whose own request fails acknowledges executed requests, whether they had AckReq or not. */
 static void test_failure_acknowledges_what_came(void **state)
 {
 	(void)state;
@@ -135,7 +135,7 @@ static void test_failure_acknowledges_what_came(void **state)
 	}
 }
 
-/* The peer would take an ACK after a READ for an implied NAK of it. */
+/* No ACK if a READ response is missing: the peer would take it for an implied NAK of the READ. */
 static void test_failure_acknowledges_no_read(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });

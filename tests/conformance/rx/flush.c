@@ -4,7 +4,7 @@
 
 #define ALL_RIGHTS (ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_FLUSH_GLOBAL | ENG_FLUSH_PERSISTENT)
 
-/* The FLUSHes that the engine has had executed. */
+/* FLUSHes that the engine has executed by eng_ops.flush(). */
 static struct eng_flush executed[8];
 static unsigned int executed_count;
 static bool refuses;
@@ -79,7 +79,7 @@ static void test_flush_is_executed_and_answered(void **state)
 	assert_int_equal(executed_count, 5);
 }
 
-/* The first FLUSH is refused with this syndrome, and not executed. */
+/* Expects that a FLUSH with this FETH gets a NAK with this syndrome and is not executed. */
 static void expect_refusal(uint32_t access, uint32_t feth, uint8_t syndrome)
 {
 	struct dut *dut = flushed((struct dut_config){ .access = access });
@@ -105,7 +105,7 @@ static void test_refused_flush(void **state)
 	expect_refusal(ALL_RIGHTS, 0x05, NAK_INVALID);
 	expect_refusal(ALL_RIGHTS, 0x21, NAK_INVALID);
 	expect_refusal(ALL_RIGHTS, 0x41, NAK_INVALID);
-	/* R_Key, bounds, rights of the region, and memory that cannot persist. */
+	/* flush() refuses: R_Key, bounds, rights of the region, memory that cannot persist. */
 	expect_refusal(ALL_RIGHTS, 0x01, NAK_ACCESS);
 }
 
@@ -136,7 +136,7 @@ static uint64_t post_flush(struct dut *dut, uint32_t length, uint32_t feth)
 	return wqe->wr_id;
 }
 
-/* One packet whatever the length, completed by a READ response without data. */
+/* A FLUSH of any length is one packet, and is completed by a READ response without data. */
 static void test_requester(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -161,7 +161,7 @@ static void test_requester(void **state)
 	expect_wc(dut, send, ENG_SUCCESS);
 }
 
-/* A response with data is not one to a FLUSH. */
+/* A READ response with data is not a valid response to a FLUSH. */
 static void test_requester_rejects_data(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });

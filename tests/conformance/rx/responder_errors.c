@@ -14,7 +14,7 @@ static struct dut *dut_with_receives(unsigned int count, struct dut_config confi
 	return dut;
 }
 
-/* One NAK, the QP in ERR, one event, the receives flushed, then silence. */
+/* Expects one NAK, the QP in ERR, one event, flushed receives, and no further response. */
 static void expect_fatal(struct dut *dut, uint32_t psn, uint8_t syndrome, uint32_t msn,
 			 enum eng_event event)
 {
@@ -27,7 +27,7 @@ static void expect_fatal(struct dut *dut, uint32_t psn, uint8_t syndrome, uint32
 	assert_int_equal(eng_ring_used(&dut->rq), 0);
 }
 
-/* A message that has not begun cannot go on; one that has begun cannot begin again. */
+/* Invalid sequences: Middle or Last without a matching First, or a new request before the Last. */
 static void test_opcode_sequence(void **state)
 {
 	static const struct {
@@ -77,7 +77,7 @@ static void test_opcode_sequence(void **state)
 	}
 }
 
-/* An operation for which the QP has not been opened is an invalid request. */
+/* An operation that the access flags of the QP do not allow is an invalid request. */
 static void test_access_flags_of_the_qp(void **state)
 {
 	static const struct {
@@ -96,19 +96,19 @@ static void test_access_flags_of_the_qp(void **state)
 			0, (struct dut_config){ .access = 31 & ~rows[i].missing });
 		bool payload = wire_op_headers(rows[i].opcode) & WIRE_HAS_PAYLOAD;
 
-		/* Before the receive WQE: the WRITE with immediate finds none and gets no RNR. */
+		/* Checked before the receive WQE: the WRITE with immediate gets no RNR NAK. */
 		dut_give_request(dut, rows[i].opcode, DUT_RQ_PSN, payload ? 8 : 0);
 		expect_fatal(dut, DUT_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
 		assert_int_equal(dut->remote[0], 0);
 		dut_teardown(NULL);
 	}
-	/* SENDs need no right at all. */
+	/* SENDs need no access flag. */
 	struct dut *dut = dut_with_receives(1, (struct dut_config){ .access = DUT_NO_ACCESS });
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 }
 
-/* The receive WQE is looked for before the R_Key: RNR, although the key is wrong. */
+/* The receive WQE is checked before the R_Key: an RNR NAK, although the key is wrong. */
 static void test_receive_before_rkey(void **state)
 {
 	struct dut *dut = dut_with_receives(0, (struct dut_config){ 0 });
@@ -126,7 +126,7 @@ static void test_receive_before_rkey(void **state)
 	expect_fatal(dut, DUT_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
 }
 
-/* A length that does not fit comes before the R_Key. */
+/* The length is checked before the R_Key, which is wrong as well: invalid request. */
 static void test_length_before_rkey(void **state)
 {
 	static const struct {
@@ -159,7 +159,7 @@ static void test_length_before_rkey(void **state)
 	}
 }
 
-/* Packets of a message that are not of its shape. */
+/* Later packets whose length does not match their message are invalid requests. */
 static void test_length_of_later_packets(void **state)
 {
 	static const struct {
@@ -177,7 +177,7 @@ static void test_length_of_later_packets(void **state)
 	};
 
 	(void)state;
-	/* rule S5 test, rule S1 test: the WRITE has announced eight bytes more. */
+	/* rule S5 test, rule S1 test: the RETH of the WRITE announces DUT_MTU + 8 bytes. */
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct dut *dut = dut_with_receives(1, (struct dut_config){ 0 });
 		struct wire_packet packet = dut_request(dut, rows[i].first, DUT_RQ_PSN, DUT_MTU);
@@ -192,7 +192,7 @@ static void test_length_of_later_packets(void **state)
 	}
 }
 
-/* R_Key, range and rights of the region: remote access error. */
+/* A wrong R_Key, range or right of the region is a remote access error. */
 static void test_remote_access(void **state)
 {
 	static const struct {
@@ -248,7 +248,7 @@ static void test_misaligned_atomic(void **state)
 	expect_fatal(dut, DUT_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
 }
 
-/* A WRITE or READ of zero bytes does not look at its RETH at all. */
+/* R_Key and address of a WRITE or READ of zero bytes are not checked. */
 static void test_zero_length_with_garbage(void **state)
 {
 	struct dut *dut = dut_with_receives(1, (struct dut_config){ 0 });
@@ -296,7 +296,7 @@ static void test_receive_too_small(void **state)
 	assert_int_equal(dut->local[DUT_MTU + 4], 0);
 }
 
-/* A WRITE with immediate has no use for the buffers of its receive WQE. */
+/* A WRITE with immediate does not use the buffers of its receive WQE. */
 static void test_write_imm_needs_no_buffer(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -310,7 +310,7 @@ static void test_write_imm_needs_no_buffer(void **state)
 	assert_int_equal(expect_wc(dut, recv, ENG_SUCCESS)->byte_len, 512);
 }
 
-/* The receive's own memory is not ours to write: local protection error, remote operational. */
+/* An SGE of the receive is invalid: local protection error, and a NAK remote operational error. */
 static void test_receive_with_wrong_lkey(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -353,7 +353,7 @@ static void test_too_many_reads(void **state)
 	expect_fatal(dut, DUT_RQ_PSN + 2, NAK_INVALID, 2, ENG_EVENT_QP_REQ_ERR);
 }
 
-/* A SEND whose key cannot be invalidated is not answered; what came before it is. */
+/* A SEND whose key cannot be invalidated gets no response; earlier requests are acknowledged. */
 static void test_refused_invalidate(void **state)
 {
 	(void)state;

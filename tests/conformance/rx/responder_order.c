@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The responder takes requests in PSN order and in the order of the checks. */
+/* The responder executes requests in PSN order and acknowledges them. */
 #include "dut.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static struct dut *dut_with_receives(unsigned int count)
 	return dut;
 }
 
-/* The expected PSN is executed; its message lands in the receive buffer. */
+/* Packets with the expected PSN are executed; their payload is written to the receive buffer. */
 static void test_expected_psn_is_executed(void **state)
 {
 	struct dut *dut = dut_with_receives(1);
@@ -72,7 +72,7 @@ static void test_kinds_of_receive_completion(void **state)
 	assert_int_equal(dut->invalidated, 0xabcd);
 }
 
-/* Ahead of the expected PSN: one NAK with the expected PSN, nothing executed, then silence. */
+/* Packets after the expected PSN get one NAK, with the expected PSN, and are not executed. */
 static void test_gap_gets_one_nak(void **state)
 {
 	struct dut *dut = dut_with_receives(4);
@@ -96,7 +96,7 @@ static void test_gap_gets_one_nak(void **state)
 	expect_silence(dut);
 }
 
-/* The expected PSN arrives before the NAK is sent: the NAK names the PSN that is missing now. */
+/* The expected PSN arrives before the NAK is sent: the NAK has the PSN that is missing now. */
 static void test_overtaken_nak_is_brought_up_to_date(void **state)
 {
 	struct dut *dut = dut_with_receives(4);
@@ -106,7 +106,7 @@ static void test_overtaken_nak_is_brought_up_to_date(void **state)
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN + 1, NAK_SEQUENCE, 1);
-	/* When nothing is missing any more there is no NAK at all. */
+	/* When no request is missing any more, only an ACK is sent. */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
 	dut->sent_read = dut->sent_count;
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(2), 2);
@@ -139,7 +139,7 @@ static void test_owed_ack_survives_a_gap(void **state)
 	}
 }
 
-/* Behind the expected PSN: not written again, but acknowledged with the newest PSN executed. */
+/* A duplicate is not executed again, but acknowledged with the newest executed PSN. */
 static void test_duplicate_is_acknowledged_only(void **state)
 {
 	struct dut *dut = dut_with_receives(4);
@@ -161,7 +161,7 @@ static void test_duplicate_is_acknowledged_only(void **state)
 	assert_int_equal(dut->local[0] + dut->local[8192] + dut->remote[0], 0);
 	assert_int_equal(dut_info(dut).msn, 2);
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_DUPLICATE_REQUEST], 2);
-	/* Half the number space back is still behind. */
+	/* A PSN 2^23 before the expected one is still a duplicate. */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2 - 0x800000, 8);
 	expect_no_wc(dut);
 }
@@ -205,7 +205,7 @@ static void test_psn_wrap(void **state)
 	expect_silence(dut);
 }
 
-/* ACKs are coalesced into the newest; without AckReq none is owed at once. */
+/* ACKs that are pending together are coalesced into that of the newest request. */
 static void test_acks_are_coalesced(void **state)
 {
 	struct dut *dut = dut_with_receives(6);
@@ -218,7 +218,7 @@ static void test_acks_are_coalesced(void **state)
 	expect_ack(dut, DUT_RQ_PSN + 3, ACK_CODE(2), 4);
 	expect_silence(dut);
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
-	/* Every AckReq that is fetched by itself is answered with its own PSN. */
+	/* Requests with AckReq that are received one by one are acknowledged one by one. */
 	for (uint32_t i = 4; i < 6; i++) {
 		dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + i, 8);
 		expect_ack(dut, DUT_RQ_PSN + i, ACK_CODE(2), i + 1);
@@ -226,7 +226,7 @@ static void test_acks_are_coalesced(void **state)
 	expect_silence(dut);
 }
 
-/* The ACK of what stands before a READ goes before its responses, that of later things after. */
+/* The ACK of requests before a READ is sent before its responses, that of later ones after them. */
 static void test_order_of_acks_and_responses(void **state)
 {
 	struct dut *dut = dut_with_receives(0);
@@ -246,7 +246,7 @@ static void test_order_of_acks_and_responses(void **state)
 	expect_silence(dut);
 }
 
-/* Requests are taken in RTR too, and responses go in RTR, before the send side is ready. */
+/* Requests are executed and acknowledged in RTR already, but not in RESET or INIT. */
 static void test_responder_works_in_rtr(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ 0 });
@@ -266,7 +266,7 @@ static void test_responder_works_in_rtr(void **state)
 	expect_wc(dut, recv, ENG_SUCCESS);
 }
 
-/* A burst of responses that the socket does not take. */
+/* Takes a burst of responses and rolls it back, as if the socket buffer were full. */
 static void take_back_responses(struct dut *dut)
 {
 	struct eng_burst burst = dut_empty_burst(dut, 1);
@@ -275,7 +275,7 @@ static void take_back_responses(struct dut *dut)
 	eng_tx_rollback(dut->qp, &burst);
 }
 
-/* An RNR NAK that has not gone, and need not go any more, leaves the ACK that it stood for. */
+/* An RNR NAK was not sent and is no longer needed: the pending ACK that it included is sent. */
 static void test_ack_behind_a_nak_that_never_went(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -294,7 +294,7 @@ static void test_ack_behind_a_nak_that_never_went(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_SENT_RNR], 0);
 }
 
-/* A request that comes twice before the RNR NAK is sent: one NAK, and it counts once. */
+/* A request arrives twice before its RNR NAK is sent: one NAK is sent, and counted once. */
 static void test_rnr_naks_count_when_they_are_sent(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });

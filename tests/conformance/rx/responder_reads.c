@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* READs and Atomics at the responder, the first time and again. */
+/* READs and Atomics at the responder, and duplicates of them. */
 #include "dut.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static struct dut *dut_with_pattern(struct dut_config config)
 	return dut;
 }
 
-/* Take the packets [from, end) of the answer to a READ of length bytes at offset. */
+/* Expects all responses to a READ of length bytes at offset, whose first PSN is psn. */
 static void expect_answer(struct dut *dut, uint32_t psn, uint32_t offset, uint32_t length)
 {
 	uint32_t mtu = dut->config.mtu;
@@ -32,7 +32,7 @@ static void expect_answer(struct dut *dut, uint32_t psn, uint32_t offset, uint32
 	}
 }
 
-/* A READ is answered with the memory's bytes, in packets of the MTU. */
+/* READs of several lengths: the responses have the bytes of the memory, in packets of the MTU. */
 static void test_read_lengths(void **state)
 {
 	static const uint32_t lengths[] = { 0, 1, 3, 1023, 1024, 1025, 2048, 5001 };
@@ -51,7 +51,7 @@ static void test_read_lengths(void **state)
 	}
 }
 
-/* A duplicate READ is answered again, whole or from where the peer misses it. */
+/* A duplicate READ is answered again, whole or from the first missing packet on. */
 static void test_duplicate_read(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -72,7 +72,7 @@ static void test_duplicate_read(void **state)
 	assert_int_equal(dut_info(dut).expected_psn, DUT_RQ_PSN + 5);
 }
 
-/* A part that ends before the end of the first request is answered as long as it asks. */
+/* A duplicate READ of a part is answered with exactly the requested bytes. */
 static void test_duplicate_read_of_a_part(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -88,7 +88,7 @@ static void test_duplicate_read_of_a_part(void **state)
 	expect_silence(dut);
 }
 
-/* Parts of one READ at once: each is answered, and nothing else is. */
+/* Several parts of one READ are requested at once: exactly these are sent. */
 static void test_parts_at_once(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -102,7 +102,7 @@ static void test_parts_at_once(void **state)
 	expect_answer(dut, DUT_RQ_PSN, 100, DUT_MTU);
 	expect_answer(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, 1500);
 	expect_silence(dut);
-	/* Side by side they are one. */
+	/* Adjacent parts are sent as one. */
 	dut_give_read(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, DUT_MTU);
 	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
 	expect_answer(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, 2 * DUT_MTU);
@@ -120,8 +120,8 @@ static void test_parts_at_once(void **state)
 }
 
 /*
- * rule S4 test: of more than eight parts none is lost; the last ones are merged with what lies
- * between.
+ * rule S4 test: more than eight parts are requested, and all are sent; the last ones are merged,
+ * with the packets between them.
  */
 static void test_many_parts_at_once(void **state)
 {
@@ -138,7 +138,7 @@ static void test_many_parts_at_once(void **state)
 	expect_silence(dut);
 }
 
-/* It is read again from memory, as it is now. */
+/* A duplicate READ reads the memory again, and returns its new contents. */
 static void test_duplicate_read_reads_again(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -154,7 +154,7 @@ static void test_duplicate_read_reads_again(void **state)
 	assert_int_equal(packet->payload[0], 0x5a);
 }
 
-/* A "duplicate" that asks for what it had not asked for, or elsewhere, is not answered. */
+/* A READ with an old PSN that is not within an earlier READ and its memory gets no response. */
 static void test_forged_duplicate_read(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -171,7 +171,7 @@ static void test_forged_duplicate_read(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 }
 
-/* The duplicate arrives while the first answer is still being sent. */
+/* A duplicate READ arrives while responses to the first are pending. */
 static void test_duplicate_read_during_answer(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -211,7 +211,7 @@ static void test_duplicate_send_during_answer(void **state)
 	expect_silence(dut);
 }
 
-/* A duplicate does not disturb the message under way. */
+/* A duplicate READ between the packets of a SEND does not disturb the SEND. */
 static void test_duplicate_read_inside_message(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -238,7 +238,7 @@ static uint64_t remote_value(struct dut *dut, uint32_t offset)
 	return value;
 }
 
-/* Compare-and-swap and fetch-and-add, and what they answer. */
+/* Compare-and-swap and fetch-and-add: the values in memory and in the responses. */
 static void test_atomics(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -285,7 +285,7 @@ static void test_duplicate_atomic(void **state)
 		}
 	}
 	assert_int_equal(remote_value(dut, 0), 60);
-	/* Older ones may not be repeated; they are not executed. */
+	/* An older one cannot be repeated; it gets no response and is not executed again. */
 	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN, 0, 0, 10);
 	expect_silence(dut);
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
@@ -293,13 +293,13 @@ static void test_duplicate_atomic(void **state)
 	assert_int_equal(dut_info(dut).msn, 6);
 }
 
-/* Any number of entries works, also one that is no power of two, and for a long time. */
+/* Any number of responder resources works, even if not a power of two; all are used repeatedly. */
 static void test_every_depth(void **state)
 {
 	(void)state;
 	/* rule S4 test, rule S12 test */
 	for (uint32_t depth = 1; depth <= ENG_MAX_RD_ATOMIC; depth++) {
-		/* A small depth does not cost the memory of a large one. */
+		/* The memory grows at most in proportion to the depth. */
 		assert_true(eng_resp_res_bytes(depth) < 2 * depth * eng_resp_res_bytes(1));
 		struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = depth });
 		uint32_t psn = DUT_RQ_PSN;
@@ -332,7 +332,10 @@ static void take_back(struct dut *dut, const struct eng_burst *burst, uint32_t f
 	expect_silence(dut);
 }
 
-/* More entries for a queue pair in use: what was asked before is known, and owed, as before. */
+/*
+ * Responder resources are added to a queue pair in use: pending responses are still sent, and
+ * earlier requests can still be repeated.
+ */
 static void test_depth_grows(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = 5 });
@@ -359,7 +362,7 @@ static void test_depth_grows(void **state)
 		assert_int_equal(
 			expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + i)->original, i);
 	}
-	/* The queue accepts READs until it is full; one more is refused. */
+	/* As many Atomics as there are resources are accepted; one more is refused. */
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
 	burst = dut_empty_burst(dut, ENG_MAX_RD_ATOMIC);
@@ -374,7 +377,7 @@ static void test_depth_grows(void **state)
 	assert_int_equal(remote_value(dut, 0), 14 + ENG_MAX_RD_ATOMIC);
 }
 
-/* READs and Atomics share the entries; several duplicates are answered in PSN order. */
+/* READs and Atomics share the resources; several duplicates are answered in PSN order. */
 static void test_duplicates_of_several(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -397,7 +400,7 @@ static void test_duplicates_of_several(void **state)
 	assert_int_equal(remote_value(dut, 0), 1);
 }
 
-/* A region that goes away before the answer: the READ ends in a NAK, not in a fault of ours. */
+/* A region is deregistered before the READ responses are sent: the READ gets a NAK. */
 static void test_region_goes_away(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -411,7 +414,7 @@ static void test_region_goes_away(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
-/* Requests after that READ get no response: the NAK names the READ. */
+/* In the same case, requests after the READ get no response: the NAK has the PSN of the READ. */
 static void test_region_goes_away_before_others(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -429,8 +432,8 @@ static void test_region_goes_away_before_others(void **state)
 }
 
 /*
- * The same while the NAK of a later error is pending: the earlier error is reported, with one
- * event.
+ * In the same case, the NAK of a later invalid request is pending: the NAK of the earlier error is
+ * sent instead, and only one event is raised.
  */
 static void test_region_goes_away_before_a_fault(void **state)
 {
@@ -450,9 +453,9 @@ static void test_region_goes_away_before_a_fault(void **state)
 }
 
 /*
- * A duplicate of a completed READ arrives when its region has been deregistered: a requester that
- * still waits gets a NAK, but one that has its responses, and had the region deregistered itself,
- * keeps its connection.
+ * A duplicate of a READ arrives after the READ was answered and its region was deregistered.  The
+ * duplicate gets a NAK, for a requester that still waits; but the QP stays in RTS, for a requester
+ * that has received the responses and has caused the deregistration.
  */
 static void test_region_goes_away_after_answer(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Answers to several requests that leave in one burst: order, faults, and taking the burst back. */
+/* Responses to several requests in one burst: their order, errors, and rollback of the burst. */
 #include "dut.h"
 
 #include <string.h>
@@ -7,10 +7,10 @@
 #define LONG_MTU 4096
 #define LONG_BYTES 65536u
 #define LONG_PACKETS (LONG_BYTES / LONG_MTU)
-/* A second region, of which single packets are read, until it goes. */
+/* R_Key of a second region, which is read in single packets and deregistered by the test. */
 #define OTHER_RKEY 0x8008
 
-/* The last burst that the engine handed out, its packets back to back. */
+/* The last burst of the engine; bytes: its packets one after the other. */
 static struct {
 	struct eng_burst burst;
 	uint8_t bytes[DUT_BURST_BYTES];
@@ -79,7 +79,7 @@ static void expect_payload(uint32_t i, uint32_t length, uint64_t position)
 	expect_pattern(packet.payload, length, position);
 }
 
-/* A READ of one packet of the region that goes away. */
+/* Requests a READ of one packet from the region of OTHER_RKEY. */
 static void ask_other(struct dut *dut, uint32_t psn)
 {
 	struct wire_packet read = dut_request(dut, WIRE_READ_REQUEST, psn, 0);
@@ -90,7 +90,10 @@ static void ask_other(struct dut *dut, uint32_t psn)
 	dut_give(dut, &read);
 }
 
-/* The same burst is rolled back and made again, byte for byte, and so are the reported credits. */
+/*
+ * Rolls the burst back, which restores credits_advertised to credits_before, and expects the same
+ * bytes again.
+ */
 static void expect_same_again(struct dut *dut, uint32_t credits_before)
 {
 	static uint8_t first[sizeof(taken.bytes)];
@@ -139,7 +142,7 @@ static void test_long_reads_share_bursts(void **state)
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
-/* Short answers of any kind leave together, up to one that is shorter still. */
+/* Short responses of any kind share a burst, which ends with a shorter one. */
 static void test_short_answers_share_a_burst(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ .max_dest_rd_atomic = 8 });
@@ -167,7 +170,7 @@ static void test_short_answers_share_a_burst(void **state)
 	}
 }
 
-/* Only duplicates that were requested again are repeated, with the requested range. */
+/* Only the responses that duplicates request are sent again; they share a burst. */
 static void test_repeats_share_a_burst(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -189,7 +192,7 @@ static void test_repeats_share_a_burst(void **state)
 	expect_silence(dut);
 }
 
-/* An ACK that is owed for what lies between two READs leaves between their answers. */
+/* A pending ACK of a request between two READs is sent between their responses. */
 static void test_ack_between_answers(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -211,7 +214,7 @@ static void test_ack_between_answers(void **state)
 	expect_silence(dut);
 }
 
-/* Three READs, the second of the other region. */
+/* Requests three READs, the second from the region of OTHER_RKEY. */
 static void ask_with_other_between(struct dut *dut)
 {
 	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
@@ -219,7 +222,7 @@ static void ask_with_other_between(struct dut *dut)
 	dut_give_read(dut, DUT_RQ_PSN + 2, 0, 8);
 }
 
-/* The region of the second READ has gone: the first is answered, the second is refused. */
+/* The region of the second READ is deregistered: the first is answered, the second gets a NAK. */
 static void test_fault_in_the_second_read(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -239,7 +242,7 @@ static void test_fault_in_the_second_read(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
-/* When that was a repeat, what comes behind it is answered, and the connection goes on. */
+/* In the same case with duplicate READs the third is answered as well, and the QP stays in RTS. */
 static void test_fault_in_a_repeat(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -264,7 +267,7 @@ static void test_fault_in_a_repeat(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 }
 
-/* The link did not take a burst of several answers: it comes again, and the rest behind it. */
+/* A burst of several responses could not be sent: it is sent again, followed by the rest. */
 static void test_unsent_burst_of_several_reads(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ .mtu = LONG_MTU });
@@ -305,7 +308,7 @@ static void test_unsent_burst_of_several_reads(void **state)
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
-/* An answer of which a part had left before the burst goes back to that part, not to its start. */
+/* Rollback of a burst returns to the first READ response in it, not to the first of the READ. */
 static void test_unsent_behind_a_part(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -317,7 +320,7 @@ static void test_unsent_behind_a_part(void **state)
 	taken.max_packets = 3;
 	expect_burst(dut, 3);
 	expect_in_burst(2, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
-	/* The peer misses the first answer, of which the second one had begun to follow. */
+	/* The peer requests the first READ again; the second one has been answered in part. */
 	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
 	taken.max_packets = DUT_BURST_PACKETS;
 	expect_burst(dut, 3);
@@ -331,7 +334,7 @@ static void test_unsent_behind_a_part(void **state)
 	expect_silence(dut);
 }
 
-/* A burst that is full ends between two answers, and the next one goes on from there. */
+/* A full burst ends between two responses, and the next burst continues there. */
 static void test_full_burst(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });

@@ -7,7 +7,7 @@
 #define XRC(operation) ((uint8_t)(WIRE_XRC | (operation)))
 #define SRQN 0x00abcd
 
-/* A shared queue of receives of 4096 bytes each, one behind the other in local memory. */
+/* A shared queue of receives of 4096 bytes each, one after the other in local memory. */
 static struct {
 	unsigned int posted, taken;
 	bool refuse;
@@ -82,7 +82,7 @@ static void test_shared_queue_is_empty(void **state)
 	expect_wc(dut, 0x9000, ENG_SUCCESS);
 }
 
-/* An RNR NAK leaves the memory alone, also when the WRITE comes before the immediate. */
+/* A WRITE with immediate that gets an RNR NAK has not written to memory. */
 static void test_rnr_executes_nothing(void **state)
 {
 	struct dut *dut = sharing(ENG_RC, 0);
@@ -116,7 +116,7 @@ static void test_last_wqe_reached(void **state)
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_LAST_WQE_REACHED), 1);
 }
 
-/* XRC: the packet names the queue; ACKs are XRC packets and report no credits. */
+/* XRC: the request has the number of the queue; ACKs are XRC packets and report no credits. */
 static void test_xrc_receive(void **state)
 {
 	struct dut *dut = sharing(ENG_XRC_RECV, 1);
@@ -139,7 +139,7 @@ static void test_xrc_receive(void **state)
 	expect_silence(dut);
 }
 
-/* A queue that this queue pair may not use: invalid request. */
+/* XRC: a request for a queue that this queue pair may not use is invalid. */
 static void test_xrc_refused_queue(void **state)
 {
 	struct dut *dut = sharing(ENG_XRC_RECV, 1);
@@ -166,7 +166,7 @@ static void give_xrc(struct dut *dut, uint8_t operation, uint32_t psn, uint32_t 
 	dut_give(dut, &packet);
 }
 
-/* XRC: a message uses the queue that its first packet names, whatever the later packets name. */
+/* XRC: a message uses the queue number in its first packet, and ignores that of later packets. */
 static void test_xrc_queue_of_a_message(void **state)
 {
 	struct dut *dut = sharing(ENG_XRC_RECV, 1);
@@ -178,7 +178,7 @@ static void test_xrc_queue_of_a_message(void **state)
 	assert_int_equal(expect_wc(dut, 0x9000, ENG_SUCCESS)->srqn, SRQN);
 }
 
-/* XRC: a READ for another queue, between packets of a message, does not change that. */
+/* XRC: a READ with another queue number, answered inside a message, does not change its queue. */
 static void test_xrc_read_amid_a_message(void **state)
 {
 	struct dut *dut = sharing(ENG_XRC_RECV, 1);
@@ -192,7 +192,7 @@ static void test_xrc_read_amid_a_message(void **state)
 	assert_int_equal(expect_wc(dut, 0x9000, ENG_WR_FLUSH_ERR)->srqn, SRQN);
 }
 
-/* XRC requests name the peer's queue in every packet that the specification gives an XRCETH. */
+/* XRC: every request packet has the number of the peer's queue in its XRCETH. */
 static void test_xrc_send(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_XRC_SEND });
@@ -211,7 +211,7 @@ static void test_xrc_send(void **state)
 	assert_int_equal(expect_packet(dut, XRC(WIRE_SEND_FIRST), DUT_SQ_PSN)->xrc_srqn, SRQN);
 	assert_int_equal(expect_packet(dut, XRC(WIRE_SEND_MIDDLE), DUT_SQ_PSN + 1)->xrc_srqn, SRQN);
 	assert_int_equal(expect_packet(dut, XRC(WIRE_SEND_LAST), DUT_SQ_PSN + 2)->xrc_srqn, SRQN);
-	/* An RC answer is not for an XRC queue pair. */
+	/* An RC Acknowledge is not valid for an XRC queue pair. */
 	dut_ack(dut, DUT_SQ_PSN + 2, NO_CREDITS_REPORTED, 1);
 	expect_no_wc(dut);
 	ack.psn = DUT_SQ_PSN + 2;

@@ -70,12 +70,12 @@ static void test_uc_receiver_is_silent(void **state)
 	expect_pattern(dut->local, DUT_MTU, 0);
 	dut_give_request(dut, UC(WIRE_WRITE_ONLY), DUT_RQ_PSN + 2, 8);
 	expect_pattern(dut->remote, 8, 0);
-	/* Nothing to receive into: dropped. */
+	/* A SEND that finds no receive is dropped. */
 	dut_give_request(dut, UC(WIRE_SEND_ONLY), DUT_RQ_PSN + 3, 8);
 	expect_silence(dut);
 	expect_no_wc(dut);
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
-	/* The next message, with a receive, is taken. */
+	/* The next message finds a receive and is executed. */
 	recv = dut_post_recv(dut, 4096);
 	dut_give_request(dut, UC(WIRE_SEND_ONLY), DUT_RQ_PSN + 4, 8);
 	expect_wc(dut, recv, ENG_SUCCESS);
@@ -117,7 +117,7 @@ static void test_uc_bad_requests(void **state)
 	expect_silence(dut);
 	expect_no_wc(dut);
 	assert_int_equal(dut->remote[0], 0);
-	/* RC packets for a UC queue pair are not for it. */
+	/* A UC queue pair drops RC packets. */
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 	dut_give_read(dut, DUT_RQ_PSN + 1, 0, 8);
 	expect_silence(dut);
@@ -165,7 +165,7 @@ static void test_ud_send(void **state)
 	expect_silence(dut);
 	assert_int_equal(dut->wc_count, 5);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	/* A Q_Key with the top bit set stands for that of the queue pair. */
+	/* Instead of a Q_Key with the top bit set, that of the queue pair is sent. */
 	ud_wqe(dut, 8)->ud.qkey = 0x80000000;
 	eng_sq_push(dut->qp);
 	assert_int_equal(expect_packet(dut, UD(WIRE_SEND_ONLY), DUT_SQ_PSN + 5)->qkey, QKEY);
@@ -214,7 +214,7 @@ static void test_send_error_and_recovery(void **state)
 	}
 }
 
-/* The same when the fault stands behind requests that leave in the same burst. */
+/* A send error after requests that are sent in the same burst: these complete successfully. */
 static void test_send_error_behind_others(void **state)
 {
 	(void)state;
@@ -254,7 +254,7 @@ static void hand_out_one_packet(struct dut *dut)
 	assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
 }
 
-/* SQD in the middle of a message: its rest is sent, then comes the event; nothing new begins. */
+/* SQD inside a message: the rest of it is sent, the event is raised, no other request starts. */
 static void test_uc_send_queue_drained(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UC });
@@ -291,7 +291,7 @@ static struct wire_packet ud_packet(struct dut *dut, uint32_t psn, uint32_t leng
 	return packet;
 }
 
-/* UD: any PSN is taken; the payload stands behind 40 bytes of GRH. */
+/* UD: any PSN is accepted; the payload is written after 40 bytes for the GRH. */
 static void test_ud_receive(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UD });
@@ -313,7 +313,7 @@ static void test_ud_receive(void **state)
 		expect_pattern(dut->local + ENG_GRH_BYTES, 100, 0);
 		expect_silence(dut);
 	}
-	/* No receive: dropped. */
+	/* A packet that finds no receive is dropped. */
 	dut_give(dut, &packet);
 	expect_silence(dut);
 	expect_no_wc(dut);
@@ -340,7 +340,7 @@ static void test_ud_wrong_qkey(void **state)
 }
 
 /*
- * A UD receive too small for the packet: no successful completion, and nothing written beyond it.
+ * A UD receive is too small for the packet: no successful completion, no write beyond its end.
  */
 static void test_ud_receive_too_small(void **state)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Which requests carry AckReq, and how ACKs are solicited for those that do not. */
+/* Which requests carry AckReq, and ACK probes for those that do not. */
 #include "dut.h"
 
 /* Local ACK Timeout code 14: 4.096 us x 2^14. */
 #define TIMEOUT (UINT64_C(4096) << 14)
 #define ASK_AFTER MS
-/* The back-off ends at this interval. */
+/* Maximum interval of the back-off. */
 #define LONGEST_WAIT (TIMEOUT / 8)
 #define MOST_UNASKED 8
-/* The shortest timeout that leaves time to solicit an ACK is 16.8 ms. */
+/* Code of the shortest timeout that leaves time for an ACK probe: 16.8 ms. */
 #define SHORTEST_PATIENT_CODE 12
 
-/* Post a WRITE of one packet: does it have AckReq? */
+/* Posts a WRITE of one packet; returns true if the packet has AckReq. */
 static bool asks(struct dut *dut, uint32_t psn, uint32_t flags)
 {
 	dut_post(dut, ENG_WRITE, 8, flags);
 	return expect_packet(dut, WIRE_WRITE_ONLY, psn)->ack_request;
 }
 
-/* A signaled request has AckReq at its end; of others one has it once in a while. */
+/* A signaled request has AckReq in its last packet; others if seven without it are in flight. */
 static void test_signals_and_streams(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -43,7 +43,7 @@ static void test_signals_and_streams(void **state)
 	assert_int_equal(dut->wc_count, 1);
 }
 
-/* A SEND of nothing that the peer has had already: it is not executed, but acknowledged. */
+/* Expects an ACK probe: a SEND of 0 bytes with an old PSN; the peer only acknowledges it. */
 static void expect_solicitation(struct dut *dut, uint32_t psn)
 {
 	const struct wire_packet *packet = expect_packet(dut, WIRE_SEND_ONLY, psn);
@@ -58,7 +58,7 @@ static uint64_t solicitations(struct dut *dut)
 	return dut_info(dut).counters[ENG_COUNT_ACK_PROBES];
 }
 
-/* Silence: a solicitation, and no retry.  The ACK is for all that has been sent. */
+/* Without an ACK an ACK probe is sent, and no retry; its ACK acknowledges all sent packets. */
 static void test_asked_later(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -79,7 +79,7 @@ static void test_asked_later(void **state)
 	expect_silence(dut);
 	assert_int_equal(dut_info(dut).sq_used, 0);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	/* The next one is of what has been acknowledged by then. */
+	/* The next ACK probe has the last PSN that has been acknowledged by then. */
 	assert_false(asks(dut, DUT_SQ_PSN + 3, 0));
 	dut_advance_to_deadline(dut);
 	expect_solicitation(dut, DUT_SQ_PSN + 2);
@@ -111,7 +111,10 @@ static void test_asked_in_vain(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
 }
 
-/* Memory whose owner knows by other means that the request is done is not read any more. */
+/*
+ * An ACK probe does not read the memory of the request, which the application may have freed if it
+ * knows by other means that the request is done.
+ */
 static void test_memory_is_not_read_again(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -129,7 +132,7 @@ static void test_memory_is_not_read_again(void **state)
 	assert_int_equal(dut_info(dut).sq_used, 0);
 }
 
-/* A solicitation that does not leave at once is repeated, unless the ACK has come. */
+/* An ACK probe that could not be sent is sent again, unless the ACK has arrived. */
 static void test_solicitation_that_does_not_go(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -151,7 +154,7 @@ static void test_solicitation_that_does_not_go(void **state)
 	}
 	expect_solicitation(dut, DUT_SQ_PSN - 1);
 	assert_int_equal(solicitations(dut), 1);
-	/* One that has not gone is not needed any more when the ACK comes by itself. */
+	/* A pending ACK probe is dropped when the ACK arrives without it. */
 	dut->now = eng_deadline(dut->qp);
 	eng_expire(dut->qp, dut->now);
 	assert_int_equal(solicitations(dut), 2);
@@ -159,7 +162,7 @@ static void test_solicitation_that_does_not_go(void **state)
 	expect_silence(dut);
 }
 
-/* A message now and then has AckReq. */
+/* At a low rate a message has AckReq once half the time to an ACK probe passed without progress. */
 static void test_slow_messages(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -173,7 +176,7 @@ static void test_slow_messages(void **state)
 	assert_true(asks(dut, DUT_SQ_PSN + 2, 0));
 }
 
-/* Where an ACK could not be solicited in time, or only by a retry, every request has AckReq. */
+/* Every request has AckReq if it is signaled, or if timeout or retry count allow no ACK probe. */
 static void test_no_time_to_ask_later(void **state)
 {
 	const struct dut_config configs[] = {
@@ -196,7 +199,7 @@ static void test_no_time_to_ask_later(void **state)
 	assert_false(asks(dut, DUT_SQ_PSN, 0));
 }
 
-/* Where packets are lost, the loss of the last one should be noticed soon. */
+/* For a second after a loss every request has AckReq, to detect the loss of the last one soon. */
 static void test_after_a_loss(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -215,7 +218,7 @@ static void test_after_a_loss(void **state)
 	assert_false(asks(dut, DUT_SQ_PSN + 3, 0));
 }
 
-/* Where others are at work, what is held may be what they wait for. */
+/* AckReq is set while other queue pairs have packets in flight and may wait for the budget. */
 static void test_other_queue_pairs(void **state)
 {
 	struct eng_inflight_budget share = { .limit = 1 << 20 };
@@ -231,7 +234,7 @@ static void test_other_queue_pairs(void **state)
 	assert_false(asks(dut, DUT_SQ_PSN + 1, 0));
 }
 
-/* A send queue that is half full, and one of a single request. */
+/* AckReq is set if the send queue is half full, and always if it has one entry. */
 static void test_full_queue(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ .sq_slots = 8 });
@@ -246,7 +249,7 @@ static void test_full_queue(void **state)
 	assert_true(asks(dut, DUT_SQ_PSN, 0));
 }
 
-/* Few credits: news of more should come before they are gone. */
+/* With few credits AckReq is set, to get new ones before they are used up. */
 static void test_few_credits(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -264,7 +267,7 @@ static void test_few_credits(void **state)
 }
 
 /*
- * A local request completes behind those before it, so a consumer that waits for it waits for them.
+ * A signaled local request completes after the requests before it, so an ACK probe is sent at once.
  */
 static void test_local_request_waits(void **state)
 {
@@ -287,7 +290,7 @@ static void test_local_request_waits(void **state)
 	assert_int_equal(dut->wc_count, 1);
 }
 
-/* Nor does one with a local error fail before those are complete. */
+/* A request with a local error fails after the requests before it: an ACK probe is sent at once. */
 static void test_local_fault_waits(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -309,7 +312,7 @@ static void test_local_fault_waits(void **state)
 	assert_int_equal(dut->wcs[0].status, ENG_LOC_PROT_ERR);
 }
 
-/* Draining is waited for as well. */
+/* In SQD the application waits for the event, so an ACK probe is sent at once. */
 static void test_drain(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -327,7 +330,7 @@ static void test_drain(void **state)
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_SQ_DRAINED), 1);
 }
 
-/* All the responses of a READ are due, not the first alone: they are not asked for again. */
+/* After the first response of a READ the others are still due: no ACK probe is sent. */
 static void test_read_in_part(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -342,7 +345,7 @@ static void test_read_in_part(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
 	dut_give_response(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_SQ_PSN + 1, 0, bytes, DUT_MTU);
 	dut_give_response(dut, WIRE_READ_RESPONSE_LAST, DUT_SQ_PSN + 2, 1, bytes, DUT_MTU);
-	/* The WRITE is left, and has no AckReq. */
+	/* Only the WRITE is in flight, and has no AckReq. */
 	assert_true(eng_deadline(dut->qp) == dut->now + ASK_AFTER);
 }
 

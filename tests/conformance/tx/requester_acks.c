@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Post count SENDs of one packet; the packets are taken. */
+/* Posts count SENDs of one packet, and drops the packets from the record. */
 static void post_sends(struct dut *dut, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -19,7 +19,7 @@ static void expect_completed(struct dut *dut, uint64_t first, uint64_t count)
 	expect_no_wc(dut);
 }
 
-/* Everything that a requester knows, to be compared before and after. */
+/* Expects that the requester's state has not changed and that it sends and completes nothing. */
 static void expect_unchanged(struct dut *dut, const struct eng_qp_info *before)
 {
 	struct eng_qp_info after = dut_info(dut);
@@ -34,7 +34,7 @@ static void expect_unchanged(struct dut *dut, const struct eng_qp_info *before)
 	expect_no_wc(dut);
 }
 
-/* An ACK covers all before it. */
+/* An ACK acknowledges all earlier PSNs, across the wrap of PSNs. */
 static void test_ack_covers_all_before(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ .sq_psn = 0xfffffd });
@@ -51,7 +51,7 @@ static void test_ack_covers_all_before(void **state)
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 }
 
-/* An ACK older than the window is a duplicate: nothing. */
+/* An ACK before the PSN window is a duplicate and has no effect. */
 static void test_older_ack_is_nothing(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -120,7 +120,10 @@ static void test_reserved_syndromes(void **state)
 	expect_unchanged(dut, &before);
 }
 
-/* A NAK for PSN n acknowledges the SENDs and WRITEs before n; sequence error: again from n. */
+/*
+ * A NAK for PSN n acknowledges the SENDs and WRITEs before n; after a sequence error the packets
+ * from n on are sent again.
+ */
 static void test_sequence_nak(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -138,7 +141,7 @@ static void test_sequence_nak(void **state)
 	expect_completed(dut, 0x1002, 3);
 }
 
-/* A NAK in the middle of a message: its rest goes again, with the right opcodes. */
+/* A sequence NAK inside a message: the rest of it is sent again, with the right opcodes. */
 static void test_sequence_nak_inside_a_message(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -157,7 +160,7 @@ static void test_sequence_nak_inside_a_message(void **state)
 	expect_silence(dut);
 }
 
-/* Every fatal NAK: the named request fails, those before succeed, the rest is flushed. */
+/* Every fatal NAK: the request with its PSN fails, earlier ones succeed, the rest is flushed. */
 static void test_fatal_naks(void **state)
 {
 	static const struct {
@@ -171,8 +174,8 @@ static void test_fatal_naks(void **state)
 
 	(void)state;
 	/*
-	 * rule S11 test, rule S13 test: the failing request is unsignaled and completes all the
-	 * same.
+	 * rule S11 test, rule S13 test: the failing request is unsignaled, and has a completion
+	 * nevertheless.
 	 */
 	for (int i = 0; i < 3; i++) {
 		struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -197,7 +200,7 @@ static void test_fatal_naks(void **state)
 	}
 }
 
-/* A READ is complete by its own responses only: a later ACK is an implied NAK for it. */
+/* A READ is completed by its own responses only: a later ACK is an implied NAK of the READ. */
 static void test_later_ack_implies_nak_of_read(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -225,7 +228,7 @@ static void test_later_ack_implies_nak_of_read(void **state)
 	expect_wc(dut, send, ENG_SUCCESS);
 }
 
-/* The same for an Atomic, and for a NAK behind it: it does not acknowledge the Atomic. */
+/* A NAK of a later request does not acknowledge an Atomic: the Atomic is sent again. */
 static void test_later_nak_does_not_complete_atomic(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -284,7 +287,7 @@ static void test_response_of_the_wrong_kind(void **state)
 	expect_no_wc(dut);
 }
 
-/* A request with memory that is not ours fails locally, in its turn, with nothing sent. */
+/* A request with a wrong L_Key is not sent, and fails after the requests before it complete. */
 static void test_local_protection_error(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });

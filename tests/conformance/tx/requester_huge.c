@@ -63,7 +63,7 @@ static void test_longest_write(void **state)
 	assert_int_equal(dut->wcs[0].byte_len, HUGE_BYTES);
 }
 
-/* A READ of 2^31 bytes takes 524288 PSNs; the ends of its answer land where they belong. */
+/* A READ of 2^31 bytes takes 524288 PSNs; its first and last responses are written to memory. */
 static void test_longest_read(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = HUGE_MTU });
@@ -112,7 +112,7 @@ static void test_longest_read_at_responder(void **state)
 	assert_int_equal(wire_parse(dut->staging, burst.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_FIRST);
 	assert_int_equal(answer.psn, DUT_RQ_PSN);
-	/* Only the end of it, as from a requester that has received the rest. */
+	/* A request for its last packet only, from a requester that has received the others. */
 	request.psn = DUT_RQ_PSN + HUGE_PACKETS - 1;
 	request.va = HUGE_BYTES - HUGE_MTU;
 	request.dma_length = HUGE_MTU;
@@ -123,7 +123,7 @@ static void test_longest_read_at_responder(void **state)
 	assert_int_equal(answer.psn, DUT_RQ_PSN + HUGE_PACKETS - 1);
 }
 
-/* Never more than half the PSN space in flight, or old and new could not be distinguished. */
+/* At most half the PSN space is in flight, so that old and new PSNs can be distinguished. */
 static void test_psn_space_is_not_overrun(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = 256, .max_rd_atomic = 16 });
@@ -143,12 +143,15 @@ static void test_psn_space_is_not_overrun(void **state)
 	under_way = (dut->sent_count - dut->sent_read) << 22;
 	assert_uint_in_range(under_way, 1 << 22, 1 << 23);
 	assert_int_equal(eng_in_flight(dut->qp), under_way);
-	/* The oldest is still answered as such. */
+	/* A response to the oldest READ is still recognized. */
 	dut_give_response(dut, WIRE_READ_RESPONSE_FIRST, DUT_SQ_PSN, 1, data, 256);
 	assert_int_equal(dut_info(dut).unacked_psn, DUT_SQ_PSN + 1);
 }
 
-/* Nor on a network, where a READ goes as soon as there is some room. */
+/*
+ * The same limit on a network, where a READ needs only some room in the congestion window: a READ
+ * of half the PSN space waits until the WRITE before it is acknowledged.
+ */
 static void test_psn_space_on_a_network(void **state)
 {
 	struct dut *dut =
@@ -164,7 +167,7 @@ static void test_psn_space_on_a_network(void **state)
 	eng_sq_push(dut->qp);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN);
 	expect_silence(dut);
-	/* Without AckReq, an ACK has been solicited in some milliseconds. */
+	/* The WRITE has no AckReq, so an ACK probe is sent after some milliseconds. */
 	assert_true(dut_advance_to_deadline(dut));
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN - 1);
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);

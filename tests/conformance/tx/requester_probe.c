@@ -5,13 +5,13 @@
 /* Local ACK Timeout code 14: 4.096 us x 2^14. */
 #define TIMEOUT (UINT64_C(4096) << 14)
 #define FIRST_PROBE (300 * US)
-/* The back-off ends at this interval. */
+/* Maximum interval of the back-off. */
 #define LONGEST_WAIT (TIMEOUT / 8)
 #define SECOND UINT64_C(1000000000)
 /* Code of 64 credits in the AETH */
 #define CREDITS_64 12
 
-/* Four packets under way, the first has been asked for by a NAK and all sent again. */
+/* Returns a dut with four packets in flight, all sent again after a sequence NAK of the first. */
 static struct dut *after_loss(struct dut_config config, enum eng_op first)
 {
 	struct dut *dut = dut_unlimited(config);
@@ -32,7 +32,10 @@ static uint64_t probes(struct dut *dut)
 	return dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES];
 }
 
-/* The oldest packet alone, with AckReq, at growing intervals; the timeout stays the same. */
+/*
+ * Without an ACK only the oldest packet is sent as a probe, with AckReq, at growing intervals; the
+ * timeout stays the same.
+ */
 static void test_silence_is_probed(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
@@ -136,7 +139,7 @@ static void test_ack_probe_on_a_lossy_path(void **state)
 }
 
 /*
- * A NAK for a packet that has been sent again for a NAK and then probed has no effect: each READ
+ * A NAK for a packet that was sent again after a NAK and then as a probe has no effect: each READ
  * response that was in flight is an implied NAK.
  */
 static void test_nak_behind_a_probe(void **state)
@@ -154,14 +157,14 @@ static void test_nak_behind_a_probe(void **state)
 		expect_silence(dut);
 		assert_int_equal(dut_info(dut).retries_left, retries);
 	}
-	/* It is the first NAK of the next packet. */
+	/* This is the first NAK for the next packet, so it has an effect. */
 	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
 	dut_pull(dut);
 	assert_int_equal(dut->sent_count - dut->sent_read, 3);
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_COMPLETER_RETRY], 2);
 }
 
-/* The peer had got all, and its ACK was lost: nothing more is sent again. */
+/* The peer had received all packets, and its ACK was lost: no other packet is sent again. */
 static void test_answer_of_who_has_all(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
@@ -177,7 +180,7 @@ static void test_answer_of_who_has_all(void **state)
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 }
 
-/* The peer had missed the oldest: what stands behind was thrown away and comes again. */
+/* The peer had missed the oldest packet and dropped all later ones, which are sent again. */
 static void test_answer_of_who_missed_the_oldest(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
@@ -192,8 +195,7 @@ static void test_answer_of_who_missed_the_oldest(void **state)
 		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
 	expect_silence(dut);
 	assert_int_equal(probes(dut), 1);
-	/* The probe may have come too early: the interval stays until a round trip is measured ...
-	 */
+	/* The probe may have been too early: the interval stays until a round trip is measured. */
 	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
 	dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
 	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
@@ -202,7 +204,7 @@ static void test_answer_of_who_missed_the_oldest(void **state)
 	dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
 	dut_pull(dut);
 	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
-	/* ... which that of a packet is that was sent once.  A first one counts for three. */
+	/* Only packets that were sent once are measured; the first sample counts three times. */
 	dut->now += 500 * US;
 	dut_ack(dut, DUT_SQ_PSN + 4, NO_CREDITS_REPORTED, 5);
 	dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
@@ -210,7 +212,7 @@ static void test_answer_of_who_missed_the_oldest(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + 3 * 500 * US);
 }
 
-/* However many probes get no response, there is time for more before the timeout. */
+/* However many probes get no response, the interval leaves time for more before the timeout. */
 static void test_interval_is_bounded(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
@@ -253,7 +255,7 @@ static void test_back_off_on_a_lossy_path(void **state)
 	}
 }
 
-/* A NAK calls for all, not for one packet. */
+/* After a NAK all packets from its PSN on are sent again, not only one as for a probe. */
 static void test_nak_ends_a_probe(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
@@ -295,8 +297,8 @@ static void test_long_round_trips(void **state)
 }
 
 /*
- * An ACK that was lost, and replaced by a later one just before the timeout, is timed as a round
- * trip of that length.  The probe for what is in flight behind it still comes before the timeout.
+ * An ACK was lost, and a later one arrives just before the timeout: the measured round trip is that
+ * long.  The probe for the packets in flight after it is still sent before the timeout.
  */
 static void test_a_late_ack_leaves_probes(void **state)
 {
@@ -318,7 +320,7 @@ static void test_a_late_ack_leaves_probes(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 }
 
-/* A READ as well. */
+/* If the oldest packet is a READ request, that is sent again as a probe. */
 static void test_read_is_probed(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_READ);
@@ -334,7 +336,7 @@ static void test_read_is_probed(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 }
 
-/* No probes: without retries, and where nothing is lost any more. */
+/* No probes without retries, or one second after the last loss. */
 static void test_not_probed(void **state)
 {
 	struct dut *dut;

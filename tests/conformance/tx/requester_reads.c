@@ -18,7 +18,7 @@ static struct dut *reader(struct dut_config config)
 	return dut;
 }
 
-/* Packet i of the answer to a READ of READ_BYTES at DUT_SQ_PSN, under some opcode. */
+/* Gives response packet i of a READ of READ_BYTES with PSN DUT_SQ_PSN, with any opcode. */
 static void answer(struct dut *dut, uint8_t opcode, uint32_t i)
 {
 	dut_give_response(dut, opcode, DUT_SQ_PSN + i, 1, data + i * DUT_MTU,
@@ -34,7 +34,7 @@ static void expect_request(struct dut *dut, uint32_t i)
 	assert_int_equal(packet->rkey, DUT_THEIR_RKEY);
 }
 
-/* Responses are written as they come; the WQE retires on the last. */
+/* Responses are written as they arrive; the WQE retires with the last. */
 static void test_read_is_written_and_completed(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -56,7 +56,7 @@ static void test_read_is_written_and_completed(void **state)
 	expect_silence(dut);
 }
 
-/* On loss only what is missing is asked for; the answer may begin with First ... */
+/* After a loss only the missing part is requested; its responses may start with First ... */
 static void test_partial_retry(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -76,7 +76,7 @@ static void test_partial_retry(void **state)
 	expect_pattern(dut->local, READ_BYTES, 9000);
 }
 
-/* ... or, as kernel rxe does it, with Middle or Last. */
+/* ... or, as those of the kernel's rxe, with Middle or Last. */
 static void test_partial_answer_with_middle_and_last(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -97,7 +97,7 @@ static void test_partial_answer_with_middle_and_last(void **state)
 	expect_pattern(dut->local, READ_BYTES, 9000);
 }
 
-/* A response beyond a hole shows at once what is missing. */
+/* After a response beyond a hole the missing part is requested at once. */
 static void test_gap_in_responses(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -110,7 +110,7 @@ static void test_gap_in_responses(void **state)
 	answer(dut, WIRE_READ_RESPONSE_MIDDLE, 2);
 	expect_request(dut, 1);
 	answer(dut, WIRE_READ_RESPONSE_LAST, 3);
-	expect_silence(dut); /* one request for one gap */
+	expect_silence(dut); /* one request for one hole */
 	answer(dut, WIRE_READ_RESPONSE_FIRST, 1);
 	answer(dut, WIRE_READ_RESPONSE_MIDDLE, 2);
 	answer(dut, WIRE_READ_RESPONSE_LAST, 3);
@@ -119,7 +119,7 @@ static void test_gap_in_responses(void **state)
 	assert_true(dut->now == start);
 }
 
-/* Responses that come twice are ignored. */
+/* Duplicate responses are ignored. */
 static void test_duplicate_responses(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -142,7 +142,7 @@ static void test_duplicate_responses(void **state)
 	expect_silence(dut);
 }
 
-/* A response whose length is not that of its place: an error of the peer's, nothing is written. */
+/* A response whose length does not match its PSN: the READ fails, and nothing is written. */
 static void test_response_of_wrong_length(void **state)
 {
 	static const struct {
@@ -175,7 +175,7 @@ static void test_response_of_wrong_length(void **state)
 	}
 }
 
-/* The region for the answer goes away: local protection error. */
+/* The region for the responses is deregistered: local protection error. */
 static void test_read_into_lost_region(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -191,7 +191,7 @@ static void test_read_into_lost_region(void **state)
 	expect_no_wc(dut);
 }
 
-/* Never more READs and Atomics under way than max_rd_atomic. */
+/* At most max_rd_atomic READs and Atomics are outstanding. */
 static void test_initiator_depth(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ .max_rd_atomic = 2 });
@@ -220,7 +220,7 @@ static void test_initiator_depth(void **state)
 	assert_int_equal(dut->wc_count, 5);
 }
 
-/* A fenced request waits until all earlier READs and Atomics are complete; the rest behind it. */
+/* A fenced request, and all after it, wait until all earlier READs and Atomics are complete. */
 static void test_fence(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -241,14 +241,14 @@ static void test_fence(void **state)
 	dut_give_response(dut, WIRE_READ_RESPONSE_ONLY, DUT_SQ_PSN, 1, data, 8);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_FENCE);
-	/* Complete READs and Atomics are enough; the WRITE before need not be. */
+	/* Only the READs and Atomics must be complete, not the WRITE before. */
 	dut_give_response(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_SQ_PSN + 1, 2, &value, 8);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 3);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
 	expect_silence(dut);
 }
 
-/* A fence without READs before it holds nothing up. */
+/* A fenced request without READs before it does not wait. */
 static void test_fence_alone(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -261,7 +261,7 @@ static void test_fence_alone(void **state)
 	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN + 1);
 }
 
-/* Several READs whose answers are lost are all asked for again, in order. */
+/* Several READs and Atomics whose responses are lost are all requested again, in order. */
 static void test_retry_of_several(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });
@@ -273,7 +273,7 @@ static void test_retry_of_several(void **state)
 	dut_post(dut, ENG_FETCH_ADD, 8, ENG_SIGNALED);
 	dut_post(dut, ENG_READ, 8, ENG_SIGNALED);
 	dut_forget(dut);
-	/* The response to the last one comes, those before were lost. */
+	/* The response to the last one arrives; those before were lost. */
 	dut_give_response(dut, WIRE_READ_RESPONSE_ONLY, DUT_SQ_PSN + 3, 3, data, 8);
 	expect_no_wc(dut);
 	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN);

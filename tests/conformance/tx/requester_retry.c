@@ -13,8 +13,8 @@ static struct dut *unlimited(struct dut_config config)
 }
 
 /*
- * retry_cnt n: the first try and n more, then the error, then the flush.  The first two retries
- * come after one timeout each, the others after four.
+ * retry_cnt n: n retries after the first transmission, then the error and the flush.  The first two
+ * retries are sent after one timeout each, the others after four each.
  */
 static void test_retry_count(void **state)
 {
@@ -120,9 +120,9 @@ static void answer_read(struct dut *dut, uint32_t packet)
 }
 
 /*
- * The first answer to a READ came late, so the READ was sent twice, and the peer answers it twice.
- * While it does, it is not silent, and the next READ is not sent again; but each response that was
- * asked for again starts the timer only once.  The timeout is four times as long from then on.
+ * The first response to a READ arrived after the timeout, so the READ was sent and answered twice.
+ * The second responses show that the peer is active and restart the timer of the next READ, but
+ * each of them only once.  From then on the timeout is four times as long.
  */
 static void test_answers_given_again_restart_the_timer(void **state)
 {
@@ -187,7 +187,7 @@ static void test_naks_count_as_retries(void **state)
 	expect_wc(dut, 0x1000, ENG_RETRY_EXC_ERR);
 }
 
-/* Each of the 32 RNR timers is waited out, to the nanosecond, and nothing goes before. */
+/* After an RNR NAK nothing is sent for exactly the time of its timer, for all 32 codes. */
 static void test_rnr_timers(void **state)
 {
 	static const uint32_t hundredths_of_ms[32] = {
@@ -218,7 +218,7 @@ static void test_rnr_timers(void **state)
 	}
 }
 
-/* rnr_retry n: n further tries, the RNR NAK after them is the error; 7 is unlimited. */
+/* rnr_retry n: n retries, and another RNR NAK after them is the error; 7 is unlimited. */
 static void test_rnr_retry(void **state)
 {
 	static const uint32_t counts[] = { DUT_NO_RETRY, 1, 6, 7 };
@@ -251,7 +251,7 @@ static void test_rnr_retry(void **state)
 	}
 }
 
-/* Progress gives back the RNR retries as well. */
+/* Progress restores the RNR retries as well. */
 static void test_progress_restarts_rnr_retries(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .rnr_retry = 1 });
@@ -289,8 +289,9 @@ static void test_rnr_uses_no_retries(void **state)
 }
 
 /*
- * rule S4 test: Linux's rxe sends a sequence NAK behind an RNR NAK for the same packet, and one may
- * come late.  It has been obeyed, so it uses up no further retry before something is acknowledged.
+ * rule S4 test: Linux's rxe sends a sequence NAK after an RNR NAK for the same packet, which may
+ * arrive late.  The packet has been sent again by then, so the NAK has no effect and uses up no
+ * retry until there is progress.
  */
 static void test_sequence_nak_after_an_rnr_wait(void **state)
 {
@@ -317,7 +318,7 @@ static void test_sequence_nak_after_an_rnr_wait(void **state)
 	expect_no_wc(dut);
 }
 
-/* An RNR NAK acknowledges what is before its PSN, and what is behind waits with it. */
+/* An RNR NAK acknowledges the requests before its PSN, and all later requests wait. */
 static void test_rnr_in_the_middle(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -338,7 +339,7 @@ static void test_rnr_in_the_middle(void **state)
 		expect_packet(dut, i < 4 ? WIRE_SEND_ONLY : WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
 }
 
-/* The sequence NAK that packets behind an RNR NAK provoke does not end the wait (rxe's does). */
+/* A sequence NAK for packets after the one with the RNR NAK does not end the wait (rxe's does). */
 static void test_sequence_nak_keeps_the_rnr_wait(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -372,8 +373,8 @@ static void expect_wait(struct dut *dut, uint64_t ns)
 }
 
 /*
- * Neither further responses for the same packet nor posts shorten the RNR timer: 41 ms are 41 ms,
- * for requests with credits and without, and with an older request before them.
+ * Neither further responses for the same packet nor posts shorten an RNR timer of 41 ms, for
+ * requests with credits and without, and with an older request before them.
  */
 static void test_nothing_ends_an_rnr_wait(void **state)
 {
@@ -410,8 +411,9 @@ static void test_nothing_ends_an_rnr_wait(void **state)
 }
 
 /*
- * The answer to an older READ is missing, so the RNR NAK asks for that too (rule S8); both are
- * asked for when the wait is over, and what follows about the same packet does not end it.
+ * The responses to an older READ are missing, so the RNR NAK is an implied NAK of the READ (rule
+ * S8).  Both requests are sent again after the wait, which a sequence NAK for the same packet does
+ * not end.
  */
 static void test_rnr_behind_a_missing_answer(void **state)
 {
@@ -452,7 +454,7 @@ static void test_last_rnr_behind_a_missing_answer(void **state)
 	expect_wc(dut, send, ENG_RNR_RETRY_EXC_ERR);
 }
 
-/* The wait is over by the clock, whether or not eng_expire() was called: the next RNR counts. */
+/* The wait ends even if eng_expire() is not called, so the next RNR NAK starts another wait. */
 static void test_rnr_again_without_expire(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -471,7 +473,7 @@ static void test_rnr_again_without_expire(void **state)
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
 }
 
-/* A request that could not be handed to the wire is not lost time: it goes again at once. */
+/* A burst that could not be sent is sent again at once, and uses up no retry. */
 static void test_unsent_burst(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .mtu = 256 });

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In RTS, with a peer that does not limit. */
+/* Returns the opcode of packet i of count; opcodes: First, Middle, Last, Only. */
 static uint8_t opcode_at(const uint8_t opcodes[4], uint32_t i, uint32_t count)
 {
 	return count == 1      ? opcodes[3]
@@ -87,7 +87,7 @@ static void test_cutting_of_messages(void **state)
 	}
 }
 
-/* The same with payload gathered from where it lies, and over IPv6. */
+/* The same with payload that is sent without a copy, and over IPv6. */
 static void test_gathered_payload(void **state)
 {
 	static const uint8_t opcodes[4] = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
@@ -101,7 +101,7 @@ static void test_gathered_payload(void **state)
 		check_message(dut, ENG_SEND, opcodes, &psn, length);
 }
 
-/* A message from several elements, some of them empty, and inline data. */
+/* A message from several SGEs, one of them empty, and one from inline data. */
 static void test_sources_of_payload(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -162,7 +162,7 @@ static void test_no_waiting_for_acks(void **state)
 	assert_int_equal(dut->why, ENG_TX_IDLE);
 }
 
-/* A request of its own, in the fields of READ and Atomics. */
+/* Fields of READ and Atomic requests. */
 static void test_read_and_atomic_requests(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ 0 });
@@ -230,7 +230,7 @@ static void test_unsignaled(void **state)
 	}
 }
 
-/* In a long message ACKs are asked for often enough to keep the window moving. */
+/* Sends a long message, which must have AckReq often enough to keep the window moving. */
 static void send_long_message(uint32_t window)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ .cwnd = window, .mtu = 4096 });

@@ -10,7 +10,10 @@ static void expect_timeout_after(const struct dut *dut, uint64_t ns)
 	assert_true(eng_times_out(dut->qp, dut->now + ns));
 }
 
-/* A peer without a CPU gets longer timeouts after two of them, not beyond 268 ms (code 16). */
+/*
+ * After two timeouts the next ones are longer, for a peer that waits for a CPU, but not extended
+ * beyond 268 ms (code 16).
+ */
 static void test_longer_timeouts(void **state)
 {
 	static const uint32_t codes[][2] = { { 8, 10 },	 { 13, 15 }, { 14, 16 }, { 15, 16 },
@@ -39,7 +42,7 @@ static void test_longer_timeouts(void **state)
 	}
 }
 
-/* Timeout code 0: never. */
+/* Timeout code 0: there is no timeout. */
 static void test_no_timeout(void **state)
 {
 	struct dut *dut = dut_unlimited((struct dut_config){ .timeout_code = DUT_NO_TIMEOUT });
@@ -97,7 +100,7 @@ static void test_restored_retries(void **state)
 	expect_wc(dut, 0x1000, ENG_RETRY_EXC_ERR);
 }
 
-/* Progress begins another 10 s. */
+/* Progress restarts the 10 s. */
 static void test_restored_after_progress(void **state)
 {
 	struct dut *dut =

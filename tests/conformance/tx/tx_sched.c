@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * When packets leave, with eng_transmit() called in rounds as in production: what is gathered or
- * delayed, for how long, and what is not.
+ * Transmit scheduling, with eng_transmit() called as by progress cycles: which requests are batched
+ * and which ACKs are delayed, and for how long.
  */
 #include "dut.h"
 
@@ -17,7 +17,7 @@ static const struct eng_tx_ctx polled = {
 	.watched = true,
 };
 
-/* Asks for one burst with this context, at the time of the dut. */
+/* Calls eng_transmit() for one burst with this context, at the time of the dut. */
 static enum eng_tx ask(struct dut *dut, struct eng_burst *burst, struct eng_tx_ctx ctx)
 {
 	*burst = dut_empty_burst(dut, 32);
@@ -48,7 +48,7 @@ static enum eng_tx posted(struct dut *dut, struct eng_tx_ctx ctx)
 	return eng_sq_kick(dut->qp, &ctx);
 }
 
-/* A dut whose application posts and whose peer reports no credits; n WRITEs in this round. */
+/* Returns a dut that has received n WRITEs; its application posts, its peer reports no credits. */
 static struct dut *written_to(unsigned int n)
 {
 	const struct dut_config config = { .credits_hidden = true, .sq_slots = 256 };
@@ -62,7 +62,7 @@ static struct dut *written_to(unsigned int n)
 	return dut;
 }
 
-/* An error that ends the queue pair does not take away the ACK that waits for an answer. */
+/* A delayed ACK is still sent when a local error moves the queue pair to ERR. */
 static void test_error_sends_the_ack_that_waits(void **state)
 {
 	struct dut *dut = written_to(1);
@@ -76,7 +76,7 @@ static void test_error_sends_the_ack_that_waits(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
-/* An ACK waits for an answer, leaves without one in time, and then the next does not wait. */
+/* An ACK is delayed for a reply, at most REPLY_WAIT_NS; without one the next is not delayed. */
 static void test_ack_waits_once(void **state)
 {
 	struct dut *dut = written_to(1);
@@ -86,7 +86,7 @@ static void test_ack_waits_once(void **state)
 	/* rule S7 test */
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	assert_int_equal(eng_deadline(dut->qp), began + REPLY_WAIT_NS);
-	/* Asking again changes nothing. */
+	/* A further call does not change the time. */
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut->now = began + REPLY_WAIT_NS - 1;
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
@@ -96,7 +96,7 @@ static void test_ack_waits_once(void **state)
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
-	/* A queue pair that answers is worth waiting for again. */
+	/* After the application has posted, an ACK is delayed again. */
 	dut_post(dut, ENG_WRITE, 8, 0);
 	assert_int_equal(posted(dut, polled), ENG_TX_BURST);
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
@@ -105,7 +105,7 @@ static void test_ack_waits_once(void **state)
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 }
 
-/* The answer takes the ACK along, and both come back when the burst could not be sent. */
+/* A reply and the delayed ACK share a burst; after a rollback both are pending again. */
 static void test_ack_rides(void **state)
 {
 	struct dut *dut = written_to(1);
@@ -128,7 +128,7 @@ static void test_ack_rides(void **state)
 		assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_DELAYABLE);
 	}
 	expect_none(dut, polled, ENG_TX_IDLE);
-	/* Packets shorter than an ACK cannot be followed by one in a burst. */
+	/* A burst of packets shorter than an ACK cannot end with an ACK. */
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 	dut_post(dut, ENG_SEND, 0, 0);
@@ -138,8 +138,9 @@ static void test_ack_rides(void **state)
 }
 
 /*
- * A thread that computes before it answers makes no round at the ACK's time.  The answer takes the
- * ACK along even so: in front of it, it would end the peer's polling before the answer has come.
+ * A thread that computes before it replies runs no progress cycle when the ACK is due.  The ACK is
+ * still sent after the reply: before it, it would stop the peer from polling before the reply
+ * arrives.
  */
 static void test_overdue_ack_rides(void **state)
 {
@@ -161,7 +162,7 @@ static void test_overdue_ack_rides(void **state)
 			assert_int_equal(burst.kind, ENG_BURST_REQUESTS);
 		} while (!burst.has_ack);
 	}
-	/* In a round that comes late it does not wait for the rest of a long answer. */
+	/* In a progress cycle that is late the ACK does not wait for the rest of a long reply. */
 	struct dut *dut = written_to(1);
 
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
@@ -171,7 +172,7 @@ static void test_overdue_ack_rides(void **state)
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
-/* In a stream, in a long message, or where to wait would cost a wake-up, ACKs leave at once. */
+/* ACKs are sent at once in a stream, if a delay would cost a wake-up, and in the last call. */
 static void test_ack_does_not_wait(void **state)
 {
 	struct eng_tx_ctx unwatched = polled, last = polled;
@@ -186,7 +187,7 @@ static void test_ack_does_not_wait(void **state)
 	expect_burst(dut, unwatched, ENG_BURST_ACK, 1);
 	dut = written_to(1);
 	expect_burst(dut, last, ENG_BURST_ACK, 1);
-	/* One waits, not two. */
+	/* Only one ACK is delayed, not another one after it. */
 	dut = written_to(1);
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut->now += US;
@@ -194,7 +195,7 @@ static void test_ack_does_not_wait(void **state)
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
-/* The ACK behind the message with this PSN waits, since the application has just posted. */
+/* Posts a receive, so that the ACK of the message with this PSN is delayed. */
 static void expect_post_awaited(struct dut *dut, uint32_t psn)
 {
 	dut_post_recv(dut, 100);
@@ -206,7 +207,7 @@ static void expect_post_awaited(struct dut *dut, uint32_t psn)
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 }
 
-/* An ACK that would report no credits waits for a receive, and leaves as soon as there is one. */
+/* An ACK that would report no credits is delayed until a receive is posted. */
 static void test_ack_waits_for_receive(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -215,8 +216,8 @@ static void test_ack_waits_for_receive(void **state)
 	(void)state;
 	post.trigger = ENG_TX_TRIGGER_POST;
 	/*
-	 * rules S7 and C10 test: but not before it is known that the application posts any behind a
-	 * message, for it may end with the first one.
+	 * rules S7 and C10 test: but only if the application has posted after an earlier message,
+	 * since it may exit after the first one.
 	 */
 	dut_post_recv(dut, 100);
 	eng_receive_posted(dut->qp);
@@ -230,7 +231,7 @@ static void test_ack_waits_for_receive(void **state)
 	assert_true(eng_receive_posted(dut->qp));
 	expect_burst(dut, post, ENG_BURST_ACK, 1);
 	assert_false(eng_receive_posted(dut->qp));
-	/* Without one it leaves in time. */
+	/* Without a receive the ACK is sent after REPLY_WAIT_NS. */
 	dut->now += MS;
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
 	expect_none(dut, polled, ENG_TX_ACK_DELAY);
@@ -238,7 +239,7 @@ static void test_ack_waits_for_receive(void **state)
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
-/* An application that lets a stream of messages come and posts nothing is not waited for. */
+/* No ACK is delayed for an application that has received a stream of messages without a post. */
 static void test_ack_behind_stream_does_not_wait(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -257,11 +258,11 @@ static void test_ack_behind_stream_does_not_wait(void **state)
 	dut->now += MS;
 	dut_give_request(dut, WIRE_SEND_ONLY, psn++, 8);
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
-	/* One that posts, also receives, is waited for again. */
+	/* After a post, even of a receive, the ACK is delayed again. */
 	expect_post_awaited(dut, psn);
 }
 
-/* The rest of a message comes soon: its first packets' ACK waits for that, but not for long. */
+/* The ACK of the first packets of a message is delayed for the rest, at most REST_WAIT_NS. */
 static void test_ack_waits_for_rest(void **state)
 {
 	struct dut *dut = written_to(0);
@@ -278,7 +279,7 @@ static void test_ack_waits_for_rest(void **state)
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
-/* A post on an idle wire leaves, one behind a stream is gathered until a burst is full. */
+/* With nothing in flight a post is sent at once; in a stream posts are batched to full bursts. */
 static void test_posts_are_gathered(void **state)
 {
 	struct dut *dut = written_to(0);
@@ -300,14 +301,14 @@ static void test_posts_are_gathered(void **state)
 	assert_uint_in_range(gathered, 100, 140);
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 32);
 	dut_forget(dut);
-	/* The first that will make a completion ends a batch of many. */
+	/* The first signaled request ends a batch of many. */
 	for (int i = 0; i < 17; i++)
 		dut_post(dut, ENG_WRITE, 8, 0);
 	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
 	assert_int_equal(posted(dut, polled), ENG_TX_BURST);
 }
 
-/* Requests have to wait for those that came before them, answers do not. */
+/* While other queue pairs wait for the in-flight budget, requests wait, too, but not responses. */
 static void test_share_waits(void **state)
 {
 	struct eng_tx_ctx waits = polled;
@@ -337,8 +338,9 @@ static void test_share_is_of_reliable_ones(void **state)
 }
 
 /*
- * An ACK was due while a long message went, so none of it had AckReq when the share was used up.
- * Then that ACK has come: the message goes on before others, and asks for the one that makes room.
+ * An ACK was due while a long message was sent, so that no packet of it had AckReq when the budget
+ * was used up.  After that ACK has arrived the rest of the message is sent before other queue
+ * pairs, and requests the ACK that frees the budget.
  */
 static void test_share_is_given_back(void **state)
 {
@@ -354,7 +356,7 @@ static void test_share_is_given_back(void **state)
 	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
 	dut_post(dut, ENG_WRITE, 16 * DUT_MTU, 0);
-	/* A First is longer than what follows it. */
+	/* A First is longer than the Middle after it, which ends the burst. */
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 2);
 	assert_int_equal(eng_transmit(dut->qp, &burst, &waits), ENG_TX_BURST);
 	assert_int_equal(burst.packets, 6);
@@ -368,7 +370,7 @@ static void test_share_is_given_back(void **state)
 	assert_int_equal(share.under_way, 1);
 }
 
-/* A transport that is nearly full takes ACKs and short bursts, and READ responses later. */
+/* A transport that is nearly full gets ACKs and short bursts of requests, no READ responses. */
 static void test_full_transport(void **state)
 {
 	struct eng_tx_ctx full = polled;
@@ -384,7 +386,7 @@ static void test_full_transport(void **state)
 	dut_post(dut, ENG_WRITE, 8, 0);
 	expect_burst(dut, full, ENG_BURST_REQUESTS, 1);
 	dut_give_read(dut, DUT_RQ_PSN + 3, 0, 100);
-	/* The caller has to come back for them, whatever becomes of the requests. */
+	/* The caller must call again for them, even if the requests wait for another reason. */
 	expect_none(dut, full, ENG_TX_BACKPRESSURE);
 	expect_burst(dut, polled, ENG_BURST_READ_ATOMIC_RESP, 1);
 	dut_give_read(dut, DUT_RQ_PSN + 4, 0, 100);
@@ -395,7 +397,7 @@ static void test_full_transport(void **state)
 	expect_burst(dut, polled, ENG_BURST_READ_ATOMIC_RESP, 1);
 }
 
-/* With much to send on both sides neither keeps the other waiting for more than a burst. */
+/* With many requests and responses to send, their bursts alternate. */
 static void test_sides_take_turns(void **state)
 {
 	struct dut *dut = written_to(0);
@@ -418,14 +420,14 @@ static void test_sides_take_turns(void **state)
 }
 
 /*
- * Towards a window that was full a burst waits for a part of it; on a network it is a small one, as
- * a burst that comes at once fills a queue.
+ * After the congestion window was full, requests wait until a part of it is free; on a network only
+ * for a small part, since a long burst would fill a queue.
  */
 static void test_full_window_opens(void **state)
 {
 	static const struct {
 		bool network;
-		uint32_t acked; /* packets that are not enough yet */
+		uint32_t acked; /* number of packets whose ACK does not free enough */
 	} rows[] = { { true, 1 }, { false, 2 } };
 
 	(void)state;
