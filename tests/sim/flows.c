@@ -115,7 +115,7 @@ static void forge_cnp(struct world *world)
 	net_queue_append(&end->arrivals, to);
 }
 
-/* The next time at which flows have something of their own to do. */
+/* Time of the next forged CNP, or ENG_NEVER. */
 uint64_t flows_next_at(const struct world *world)
 {
 	return world->plan.forged_ns && !all_are_done(world) ? world->flows.forge_at : ENG_NEVER;
@@ -159,7 +159,7 @@ static double capacity(const struct world *world, uint32_t from, uint32_t until)
 	return (double)ns * 1000 / (double)world->plan.net[0].ns_per_byte_x1000;
 }
 
-/* Slots that overlap by half. */
+/* Lowest share of any flow in any slot; slots overlap by half. */
 static double least_share(const struct world *world)
 {
 	const struct flows *flows = &world->flows;
@@ -247,7 +247,7 @@ void flows_free(struct flows *flows)
 	free(flows->samples);
 }
 
-/* One line: what was planned, and what came of it. */
+/* Prints one line: the plan of the flows and their measured figures. */
 void flows_print(const struct world *world)
 {
 	const struct plan *plan = &world->plan;

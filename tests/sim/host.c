@@ -8,7 +8,7 @@
 #include "wire/icrc.h"
 
 #define POSTS_IN_ERROR 3
-/* Until a host looks again for READ responses that it could not send although they were due. */
+/* Time until a host tries again to send READ responses that were due but could not be sent. */
 #define PAUSE_NS 1000
 
 static bool post_receive(struct sim_end *end)
@@ -34,8 +34,8 @@ static uint32_t receives_to_post(struct sim_end *end)
 }
 
 /*
- * As progress_posted_receive(): is there something to send for them?  A consumer of a shared queue
- * has no queue pair to ask.
+ * Like progress_posted_receive(): asks the engine whether the posted receives need a packet.  A
+ * consumer of a shared queue has no queue pair to ask.
  */
 static void tell_of_receives(struct sim_end *end, bool idle)
 {
@@ -94,7 +94,7 @@ static void address(const struct sim_end *end, const struct message *message,
 	wqe->ud.qkey = message->qkey;
 }
 
-/* An application uses a window once its peer has announced it, by a channel of their own. */
+/* An application uses a window only after its peer has announced it out of band. */
 static bool send_wanted(const struct sim_end *end)
 {
 	const struct message *message = &end->script->messages[end->sent_posted];
@@ -149,7 +149,7 @@ static void post_sends(struct sim_end *end)
 	}
 }
 
-/* rule S13 test: what is posted in ERR completes as flushed. */
+/* rule S13 test: requests posted in ERR complete as flushed. */
 static void post_in_error(struct sim_end *end)
 {
 	while (end->posted_in_error < POSTS_IN_ERROR && post_send(end))
@@ -170,7 +170,7 @@ static void change_state(struct sim_end *end)
 	}
 }
 
-/* The rx demux (rule S14): what does not pass it is lost.  rule S14 test */
+/* The rx demux (rule S14): packets that fail its checks are lost.  rule S14 test */
 static bool pass_demux(struct sim_end *end, const struct net_packet *from,
 		       struct wire_packet *packet)
 {
@@ -179,7 +179,7 @@ static bool pass_demux(struct sim_end *end, const struct net_packet *from,
 
 	if (wire_parse(from->bytes, from->length, packet) != WIRE_OK)
 		return false;
-	/* The peer is one of us: its identifications are known, nothing has to be solved for. */
+	/* The peer is a uroce peer: its IPv4 IDs are known and need not be solved for. */
 	verdict = wire_icrc_check(&from->path->wire, &ip_id, from->bytes, from->length);
 	if (verdict == WIRE_ICRC_SOLVED)
 		end->world->total.slipped++;
@@ -195,7 +195,10 @@ static bool deaf(const struct sim_end *end, const struct wire_packet *packet)
 	return false;
 }
 
-/* Some header that is never looked into; each packet has another one than those around it. */
+/*
+ * Returns random bytes as the network header, whose fields are never read.  Any 61 consecutive
+ * packets have different ones.
+ */
 static const uint8_t *network_header(const struct net_packet *from)
 {
 	static uint8_t headers[61][ENG_GRH_BYTES];
@@ -209,7 +212,7 @@ static const uint8_t *network_header(const struct net_packet *from)
 	return headers[from->serial % 61];
 }
 
-/* Returns true if the news needs no further delivery. */
+/* Handles CNPs and marks.  Returns true for a CNP, which is complete with that. */
 static bool deliver_news(struct sim_end *end, const struct net_packet *from,
 			 struct wire_packet *packet)
 {
@@ -291,12 +294,12 @@ static uint64_t deadline_of(const struct sim_end *end)
 	uint64_t deadline = eng_deadline(end->qp), timer = eng_timer(end->qp);
 	const uint64_t times[] = { deadline, deadline + 1, end->world->now + 1, ENG_NEVER };
 
-	/* Information about an earlier time stays true. */
+	/* eng_deadline_before() must agree with eng_deadline() for any time. */
 	for (unsigned int i = 0; i < sizeof(times) / sizeof(times[0]); i++)
 		if (eng_deadline_before(end->qp, times[i]) != (deadline < times[i]))
 			world_fail(end->world, "%s: the deadline is another one than was told",
 				   end->name);
-	/* READ responses may go on, but the last visit could not send them. */
+	/* READ responses are due, but the last visit could not send them. */
 	if (deadline < timer && deadline < end->paused_until)
 		deadline = earliest(end->paused_until, timer);
 	return deadline == ENG_NEVER ? ENG_NEVER : deadline + end->late;
@@ -351,7 +354,7 @@ static void expire(struct sim_end *end)
 		oracle_cwnd(end);
 }
 
-/* A turn that changes what is under way lets the host's other QPs try again. */
+/* A turn that changes the bytes in flight lets the host's other QPs try again. */
 static void wake_share_waiters(struct sim_end *end)
 {
 	struct world *world = end->world;
@@ -379,7 +382,7 @@ static void maybe_deregister(struct sim_end *end)
 	oracle_gone(end);
 }
 
-/* As serve_qp() of progress/loop.c. */
+/* Like serve_qp() of progress/loop.c. */
 static void transmit(struct sim_end *end)
 {
 	enum eng_tx reason = end_transmit(end, end->plan->max_bursts);
@@ -390,7 +393,7 @@ static void transmit(struct sim_end *end)
 		share_queue_add(end);
 }
 
-/* The engine cannot end a wait while its host sleeps, so the sleep is no part of it. */
+/* The engine cannot end an ACK delay while its host sleeps, so the sleep does not count. */
 static void fall_asleep(struct sim_end *end)
 {
 	uint64_t sleep = random_skewed(&end->random, end->plan->sleep_ns);
@@ -434,7 +437,7 @@ void end_visit(struct sim_end *end)
 		idle = false;
 	}
 	if (end->state == ENG_SQE && random_chance(&end->random, 300)) {
-		/* rule S13 test: what is posted in SQE completes as flushed too. */
+		/* rule S13 test: requests posted in SQE complete as flushed too. */
 		post_send(end);
 		eng_flush(end->qp);
 	}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * How a host makes a queue pair, and the states that it puts it into.
- */
+/* Creation of an end's queue pair, and its changes of state. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +81,7 @@ void end_set_state(struct sim_end *end, enum eng_qp_state state)
 	oracle_after_step(end);
 }
 
-/* In production what needs no ACKs is not counted; before generation 3 it was. */
+/* In production UC and UD packets do not use the in-flight budget; before generation 3 they did. */
 static bool shares(const struct sim_end *end)
 {
 	return end->plan->share_bytes > 0 &&

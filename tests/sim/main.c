@@ -69,7 +69,10 @@ static void print_totals(const struct world *world, uint64_t seeds, uint64_t fai
 	       " memories gone\n",
 	       world->total.xrc_sent, world->total.uc_ud_sent, world->total.uc_ud_received,
 	       world->total.shared_received, world->total.windows_bound, world->total.gone);
-	/* Three bytes of ICRC instead of four, when the identification may be anything. */
+	/*
+	 * The ICRC detects less if the IPv4 ID may be any: half of its bits serve to solve for the
+	 * ID.
+	 */
 	if (world->total.slipped > 0)
 		printf("%" PRIu64 " damaged packets fit another IPv4 identification\n",
 		       world->total.slipped);
@@ -116,7 +119,7 @@ static int run_one(struct world *world, const struct options *options)
 	return 0;
 }
 
-/* The reason for each seed is in a comment beside its number. */
+/* Runs the seeds of a file; comments there give the reason for each seed. */
 static int run_kept(struct world *world, const struct options *options)
 {
 	FILE *file = fopen(options->kept, "r");
@@ -146,7 +149,7 @@ static int run_kept(struct world *world, const struct options *options)
 	return seeds == 0 || failures > 0;
 }
 
-/* How soon the oracle finds a fault; false when it does not. */
+/* Prints after how many seeds the oracle finds the fault.  Returns false if it does not. */
 static bool find_mutant(const struct mutant *mutant, const struct options *options)
 {
 	struct world *world = world_new();
@@ -172,7 +175,7 @@ static bool find_mutant(const struct mutant *mutant, const struct options *optio
 	return false;
 }
 
-/* In a process of its own: an assertion of the engine may find the fault before the oracle. */
+/* Runs in its own process: an assertion of the engine may find the fault before the oracle. */
 static bool find_mutant_apart(const struct mutant *mutant, const struct options *options)
 {
 	int status = 0;
@@ -299,7 +302,7 @@ int main(int argc, char **argv)
 	struct world *world;
 	int option, result = 0;
 
-	/* So that a long run shows what it has found. */
+	/* Failures are printed at once, also during a long run. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		read_option(&options, option);

@@ -40,7 +40,7 @@ struct net_packet *net_queue_take(struct net_queue *queue)
 	return packet;
 }
 
-/* Insert by due time, behind those of the same time. */
+/* Inserts by due time, after packets of the same time. */
 static void queue_insert(struct net_queue *queue, struct net_packet *packet)
 {
 	struct net_packet **at = &queue->head;
@@ -152,7 +152,7 @@ static uint32_t level_of(uint32_t bytes)
 	return level < NET_LEVELS ? level : NET_LEVELS - 1;
 }
 
-/* The level is about to change. */
+/* To be called before the level changes. */
 static void watch_level(struct net_node *node, uint64_t now)
 {
 	struct net_watch *watch = &node->watch;
@@ -180,7 +180,7 @@ uint64_t net_watch_level(const struct net_watch *watch, uint32_t per_mille)
 	return (uint64_t)level * NET_LEVEL_BYTES;
 }
 
-/* As the marker of tests/net does: on arrival, also for packets that do not find room then. */
+/* Marks like the marker of tests/net: on arrival, also packets that the queue then drops. */
 static void mark(struct net_node *node, struct net_packet *packet, uint32_t bytes, uint64_t now)
 {
 	const struct net_plan *plan = node->plan;

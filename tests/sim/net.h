@@ -26,12 +26,12 @@ struct net_packet {
 	struct sim_end *from;
 	struct sim_end *to;
 	const struct eng_path *path;
-	uint64_t serial; /* in the order in which the sender handed packets out */
+	uint64_t serial; /* number of the packet, in the order of sending */
 	uint32_t length;
 	uint16_t ip_id;
-	uint32_t flow; /* connection, where each has a delay of its own; else 0 */
+	uint32_t flow; /* connection, if each has its own delay; otherwise 0 */
 	uint8_t ecn;   /* codepoint in the IP header */
-	bool copy;     /* made by the network */
+	bool copy;     /* duplicate made by the network */
 	/* kind of the packet when it was sent, for the oracle */
 	bool request, nak, cnp;
 	uint32_t psn;
@@ -45,7 +45,7 @@ struct net_queue {
 void net_queue_append(struct net_queue *queue, struct net_packet *packet);
 struct net_packet *net_queue_take(struct net_queue *queue);
 
-/* Codepoints of the IP header: may not be marked, two that may be, marked. */
+/* ECN codepoints of the IP header: not ECN-capable, two that are ECN-capable, and marked. */
 enum net_ecn {
 	NET_NOT_ECT,
 	NET_ECT1,
@@ -56,11 +56,11 @@ enum net_ecn {
 #define NET_LEVELS 1024
 #define NET_LEVEL_BYTES 1024
 
-/* States of a watched bottleneck. */
+/* Measurement of a bottleneck. */
 struct net_watch {
 	bool on;
-	uint64_t since;		       /* when the level was last looked at */
-	uint64_t level_ns[NET_LEVELS]; /* how long so many NET_LEVEL_BYTES were in the queue */
+	uint64_t since;		       /* time up to which level_ns counts */
+	uint64_t level_ns[NET_LEVELS]; /* [n]: time with n NET_LEVEL_BYTES in the queue */
 	uint64_t marks, drops;
 };
 
@@ -76,9 +76,9 @@ struct net_node {
 	struct net_queue queue;
 	uint64_t busy_until; /* bottleneck */
 	uint32_t queued_bytes;
-	uint64_t virtual_bytes, virtual_at; /* of the marker, and when it was so */
+	uint64_t virtual_bytes, virtual_at; /* virtual queue of the marker, at that time */
 	struct net_watch watch;
-	uint32_t losing; /* faults: so many more packets are lost */
+	uint32_t losing; /* faults: number of packets of a loss burst still to lose */
 	uint64_t last_due[PLAN_MAX_CONNECTIONS];
 };
 
@@ -101,7 +101,7 @@ struct net {
 	uint64_t sent, dropped, copied, damaged, held_back;
 };
 
-/* From now on, until it is switched off. */
+/* Starts or stops the measurement of a bottleneck's queue. */
 void net_watch(struct net_node *bottleneck, bool on, uint64_t now);
 /* Returns the queue length in bytes that was exceeded for at most per_mille of the time. */
 uint64_t net_watch_level(const struct net_watch *watch, uint32_t per_mille);
@@ -113,7 +113,7 @@ void net_packet_free(struct net *net, struct net_packet *packet);
 void net_send(struct net *net, uint32_t side, struct net_packet *packet, uint64_t now);
 uint64_t net_next_run_at(const struct net *net);
 void net_run(struct net *net, uint64_t now);
-/* Drops what is under way and frees the pool. */
+/* net_clear() returns the packets under way to the pool; net_free() frees the pool. */
 void net_clear(struct net *net);
 void net_free(struct net *net);
 

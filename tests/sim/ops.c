@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Calls of the engine to the host: memory of keys, completions, events, receive requests. */
+/* Calls from the engine to the host: memory of keys, completions, events, receive requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static void event(void *owner, enum eng_event event)
 			end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
 }
 
-/* The one that is to go wrong by the plan. */
+/* Returns true for the message that must fail by the plan. */
 static bool is_bad(const struct script *script, enum eng_op op, uint32_t key)
 {
 	return script->bad != NO_INDEX && script->messages[script->bad].op == op &&
@@ -123,7 +123,10 @@ static enum eng_rq_result get_recv_wqe(void *owner, uint32_t srqn, struct eng_re
 	return ENG_RQ_OK;
 }
 
-/* Some have little, so that they run out of it; flows have what those of production have. */
+/*
+ * Maximum number of out-of-order packets kept: few at some ends, so that memory runs out; for flows
+ * as many as in production.
+ */
 static uint32_t early_most(const struct sim_end *end)
 {
 	static const uint32_t most[] = { 0, 3, 64, 64 };
@@ -159,7 +162,7 @@ static void ooo_free(void *owner, void *block)
 	free(block);
 }
 
-/* One with a call for shared receive requests, one without. */
+/* Without and with a call for receive requests. */
 const struct eng_ops end_ops[2] = {
 	{
 		.map_local = map_local,

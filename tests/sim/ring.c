@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Bursts between hosts that share memory: the ring of a side is full for some time, as its reader
- * does not get a processor, and nothing is lost.  The sender acts as progress/tx/tx.c does:
- * is_full(), transmit_one().
+ * Shared-memory transport between the hosts: at times the ring of a side is full, since its reader
+ * does not get a processor, and nothing is lost.  The sender acts like is_full() and transmit_one()
+ * of progress/tx/tx.c.
  */
 #include "sim/world.h"
 
 /* SHORT_BURST_PACKETS of progress/tx/tx.c */
 #define SHORT_BURST_PACKETS 8
-/* RETRY_NS of progress/thread.c: a poller comes back sooner. */
+/* RETRY_NS of progress/thread.c; a thread that polls tries again sooner. */
 #define RETRY_NS 50000
 
-/* The packets of datagrams have no ring, for their peers are many. */
+/* UD packets use no ring, since a UD QP has many peers. */
 bool ring_is_used(const struct sim_end *end)
 {
 	return end->world->plan.lossless_transport && end->type != ENG_UD;
@@ -22,7 +22,10 @@ static bool is_full(const struct sim_end *end)
 	return ring_is_used(end) && end->world->ring[end->side].full_until > end->world->now;
 }
 
-/* It does not become full again sooner than packets that waited for it can have been answered. */
+/*
+ * After the ring was full, it has room for long enough that packets which waited can be
+ * acknowledged.
+ */
 void ring_begin_turn(struct sim_end *end)
 {
 	const struct plan *plan = &end->world->plan;
@@ -44,7 +47,7 @@ bool ring_looks_full(const struct sim_end *end)
 	return is_full(end) && end->may_fill;
 }
 
-/* There may be room for a short burst. */
+/* A full ring may still have room for a short burst. */
 bool ring_takes(struct sim_end *end, uint32_t packets)
 {
 	bool takes = !is_full(end) ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queue of a host for queue pairs that have met a share that is used up, as
- * progress/base/budget_queue.c and serve_budget_queue() of progress/loop.c have it: the first is
- * served whenever the host has done something, and at each tick, since room may come without a
- * packet.
+ * Queue of a host for queue pairs that wait for the in-flight budget, like
+ * progress/base/budget_queue.c and serve_budget_queue() of progress/loop.c: the first queue pair is
+ * served whenever the host has done something, and at each tick, since budget may be freed without
+ * a packet.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ bool share_queue_is_used(const struct sim_end *end)
 	return end->world->plan.queues_share[end->side];
 }
 
-/* The first one in the queue need not wait any more. */
+/* Returns true if QPs are queued and this end is not being served, so that it must wait too. */
 bool share_queue_waits(const struct sim_end *end)
 {
 	return queue_of(end)->count > 0 && !end->is_served;
@@ -48,7 +48,7 @@ void share_queue_add(struct sim_end *end)
 	put(queue_of(end), end, queue_of(end)->count);
 }
 
-/* True when the next one may have its turn as well. */
+/* Returns true if the next end may be served as well. */
 static bool serve_first(struct share_queue *queue)
 {
 	struct sim_end *end = queue->ends[0];
@@ -79,8 +79,8 @@ void share_queue_serve(struct world *world, uint32_t side)
 }
 
 /*
- * Without a timeout a queue pair waits without limit for a peer that has ended, and its packets in
- * flight use the budget of the others.
+ * Without a timeout a queue pair waits without limit for a peer in ERR, and its packets in flight
+ * use the budget of the others.
  */
 static bool share_is_held(const struct world *world, uint32_t side)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * From bursts to packets on the virtual wire, and the checks of what a burst is.
- */
+/* Splits bursts into packets of the virtual network, and checks the form of each burst. */
 #include <string.h>
 
 #include "sim/mutant/mutant.h"
@@ -30,7 +28,7 @@ static void copy_burst(const struct eng_burst *burst, uint32_t *piece, uint32_t 
 	}
 }
 
-/* A datagram's own, or that of the connection. */
+/* Returns true if the path is that of an address handle (UD), of CNPs, or of the connection. */
 static bool path_is_right(const struct sim_end *end, const struct eng_burst *burst)
 {
 	const struct eng_path *path = burst->path;
@@ -60,7 +58,10 @@ static bool burst_is_sound(struct sim_end *end, const struct eng_burst *burst)
 	return false;
 }
 
-/* Memory that others may write to is copied, or the ICRC would not fit the sent bytes. */
+/*
+ * Responses must be copied to staging: others may write to the memory that they come from, and the
+ * ICRC would not match the sent bytes.
+ */
 static void check_staged(struct sim_end *end, const struct eng_burst *burst)
 {
 	if (burst->kind == ENG_BURST_REQUESTS || burst->kind == ENG_BURST_RETRANSMIT)
@@ -73,8 +74,8 @@ static void check_staged(struct sim_end *end, const struct eng_burst *burst)
 }
 
 /*
- * The cost of system calls: a burst of requests ends where it must.  Looked at when the next one
- * follows at once and nothing but the number and size of packets limits a burst.
+ * Each burst costs a system call, so a burst of requests must not end before it has to.  Checked if
+ * another burst follows at once, and only the number and size of packets limit the burst.
  */
 static void check_cut(struct sim_end *end, const struct eng_burst *before,
 		      const struct eng_burst *burst)
@@ -96,8 +97,8 @@ static void check_cut(struct sim_end *end, const struct eng_burst *before,
 }
 
 /*
- * rule S7 test: an ACK may wait to ride behind requests, but not for long.  An end that has slept
- * longer than that may let requests go first, as long as no time passes.
+ * rule S7 test: an ACK may be delayed to be sent with requests, but not for long.  An end that has
+ * slept for longer may send requests first, as long as no time passes.
  */
 static void watch_ack_delay(struct sim_end *end, bool waits)
 {
@@ -117,8 +118,9 @@ static void watch_ack_delay(struct sim_end *end, bool waits)
 }
 
 /*
- * Neither side may keep the other from sending, beyond the time that an ACK may wait anyway; but a
- * transport that is nearly full takes short requests and no answers.
+ * Requests must not hold up pending responses: for one burst at most, or for a scheduled end while
+ * an ACK may be delayed.  But a transport that is nearly full accepts short bursts of requests and
+ * no responses.
  */
 static void check_fair(struct sim_end *end, const struct eng_burst *burst, bool full)
 {
@@ -178,7 +180,7 @@ static void address(struct sim_end *end, struct net_packet *to, const struct wir
 {
 	struct sim_end *peer = world_find(end->world, !end->side, packet->dest_qpn);
 
-	/* All ends of the other side receive it, at the same time. */
+	/* A multicast datagram reaches all members at the same time (deliver_to_members()). */
 	if (packet->dest_qpn == PLAN_GROUP_QPN)
 		peer = &end->world->connections[to->path - end->paths].end[!end->side];
 	if (!peer || to->path != &end->paths[peer->number])
@@ -241,7 +243,7 @@ static void emit(struct sim_end *end, const struct eng_burst *burst, bool taken_
 		oracle_taken_back(end, &first);
 }
 
-/* Inputs as a real host has them, drawn again for each end that is scheduled so. */
+/* Inputs of the engine; those of a scheduled end are like those of a real host. */
 static struct eng_tx_ctx hint_of(struct sim_end *end, unsigned int sides)
 {
 	struct eng_tx_ctx ctx = {
@@ -294,8 +296,9 @@ static void trace_reason(const struct sim_end *end, enum eng_tx reason)
 }
 
 /*
- * The sides that have really nothing to send: READ responses may pause, or wait for room, and an
- * ACK may wait.  Why requests wait is hidden by answers that wait for room.
+ * Returns the sides that have nothing to send.  Responses are not among them if READ responses are
+ * paced or wait for room, or an ACK is delayed.  Responses that wait for room hide why requests
+ * wait, so the engine is asked again for requests alone.
  */
 static unsigned int sides_silent(struct sim_end *end, struct eng_burst *burst,
 				 enum eng_tx *requests)
@@ -312,12 +315,14 @@ static unsigned int sides_silent(struct sim_end *end, struct eng_burst *burst,
 		sides &= ~(unsigned int)ENG_RESPONSES;
 	if (*requests == ENG_TX_BACKPRESSURE) {
 		*requests = ask_engine(end, burst, ENG_REQUESTS);
-		/* It may be a local error, which has ended the queue pair now. */
+		/* The reason may be a local error, which has put the QP into an error state. */
 		oracle_after_step(end);
 	}
 	if (*requests == ENG_TX_BURST)
 		world_fail(end->world, "%s: has requests to send after all", end->name);
-	/* Room in the window may wait until a burst fits, if an ACK is on its way. */
+	/*
+	 * If an ACK is on its way, requests may wait until the window has room for a whole burst.
+	 */
 	if (*requests == ENG_TX_CWND && end->plan->scheduled)
 		sides &= ~(unsigned int)ENG_REQUESTS;
 	return sides;
@@ -330,7 +335,7 @@ static enum eng_tx transmit(struct sim_end *end, struct eng_burst *burst)
 	return ask_engine(end, burst, ENG_REQUESTS | ENG_RESPONSES);
 }
 
-/* Nothing to send, or not now. */
+/* Checks why the engine has nothing to send now. */
 static void note_silence(struct sim_end *end, struct eng_burst *burst, enum eng_tx reason)
 {
 	bool queues = share_queue_is_used(end);
@@ -344,11 +349,11 @@ static void note_silence(struct sim_end *end, struct eng_burst *burst, enum eng_
 	oracle_nothing_to_send(end, reason, sides);
 }
 
-/* The transport has not taken it. */
+/* Rolls back a burst that the transport did not accept. */
 static void take_back(struct sim_end *end, const struct eng_burst *burst)
 {
 	eng_tx_rollback(end->qp, burst);
-	/* Nor would it have included an ACK, which is delayed again. */
+	/* It would not have accepted an ACK either, whose delay starts again. */
 	end->ack_waits_since = 0;
 	if (ring_is_used(end)) {
 		ring_blocks(end);

@@ -10,7 +10,7 @@
 #define STAGING_BYTES 65536
 #define MAX_PIECES 1024
 #define MILLISECOND UINT64_C(1000000)
-/* Steps of the world without time going on; more is a host that spins. */
+/* Maximum number of steps at the same virtual time; a host that needs more spins. */
 #define STEPS_AT_ONCE 20000
 
 void world_fail(struct world *world, const char *format, ...)
@@ -125,7 +125,7 @@ void world_free(struct world *world)
 
 		oracle_free(end);
 		script_free(&end->connection->script[n % 2]);
-		/* State of an engine that was stopped while packets were kept. */
+		/* Blocks of an engine that kept packets when the run ended. */
 		for (uint32_t i = 0; i < SIM_KEPT; i++)
 			free(end->early_blocks[i]);
 		free(end->replay);
@@ -150,7 +150,7 @@ static void name_end(struct sim_end *end, uint32_t connection, uint32_t connecti
 		 'A' + (int)end->side, connection + 1);
 }
 
-/* Two ends of a side may draw the same number of 24 bits. */
+/* Returns a QP number that no earlier end of this side has. */
 static uint32_t fresh_qpn(const struct world *world, uint32_t side, uint32_t before,
 			  struct sim_random *random)
 {
@@ -247,7 +247,7 @@ static void start(struct world *world, uint64_t seed)
 		plan_make(&world->plan, seed, world->generation);
 	if (world->verbose)
 		plan_print(&world->plan);
-	/* 0 is no time to the engine. */
+	/* A time of 0 is invalid for the engine. */
 	world->now = 1;
 	world->serial = 0;
 	world->last_progress = 0;
@@ -308,13 +308,13 @@ static uint64_t next_time(struct world *world)
 	return first;
 }
 
-/* No host may wait longer than this for anything. */
+/* Longest time without progress that is not reported as a stall. */
 static uint64_t patience(const struct world *world)
 {
 	const struct plan *plan = &world->plan;
 	uint64_t patience = 100 * MILLISECOND;
 
-	/* rule S10: to a peer that was late once it is four times as long. */
+	/* rule S10: after a late response the timeout is four times as long. */
 	if (plan->timeout_code > 0)
 		patience += 4 * 20 * (UINT64_C(4096) << plan->timeout_code);
 	for (uint32_t side = 0; side < 2; side++)
@@ -323,7 +323,7 @@ static uint64_t patience(const struct world *world)
 	return patience;
 }
 
-/* The cost of it all has a limit: no endless chatter. */
+/* Maximum number of packets of a round; more is reported as endless chatter. */
 static uint64_t packet_budget(struct world *world)
 {
 	const struct net *net = &world->net;
@@ -333,9 +333,9 @@ static uint64_t packet_budget(struct world *world)
 	for (uint32_t n = 0; n < end_count(world); n++) {
 		const struct sim_end *end = end_at(world, n);
 
-		/* Request and response of a position, and credits for a receive. */
+		/* Requests and responses of each position, and credit updates for receives. */
 		budget += 4 * (uint64_t)end->script->positions + 2 * end->script->receive_count;
-		/* And a CNP for each of them, also for repeats. */
+		/* CNPs for marked packets, including retransmissions. */
 		if (world->plan.ect)
 			budget += 2 * (uint64_t)end->script->positions;
 		troubles += end->oracle.asking.timeouts + end->oracle.asking.rnr_naks;
@@ -343,7 +343,7 @@ static uint64_t packet_budget(struct world *world)
 	return budget + 500 * troubles;
 }
 
-/* A turn of a host: its ends, then those that wait for the share. */
+/* A turn of both hosts: their ends, then those that wait for the in-flight budget. */
 static void visit_ends(struct world *world)
 {
 	bool worked[2] = { false, false };
@@ -374,7 +374,7 @@ static void step(struct world *world)
 		world_fail(world, "chatter: %" PRIu64 " packets", world->net.sent);
 }
 
-/* Until nothing is left to do. */
+/* Runs until nothing is left to do. */
 static void run_until_quiet(struct world *world)
 {
 	uint32_t at_once = 0;
@@ -436,7 +436,7 @@ static void finish(struct world *world)
 	if (world->plan.flows && !world->failed)
 		flows_finish(world);
 	send_final_acks(world);
-	/* rule S13 test: what is left is flushed. */
+	/* rule S13 test: requests that are left are flushed. */
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
 		struct sim_end *end = end_at(world, n);
 

@@ -97,7 +97,7 @@ static bool impatient_rnr(struct sim_end *end, struct wire_packet *packet)
 	return true;
 }
 
-/* When an answer before it is missing. */
+/* Turns an RNR NAK into a sequence NAK while an earlier READ or Atomic response is missing. */
 static bool rnr_as_loss(struct sim_end *end, struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -124,7 +124,7 @@ static bool no_nak(struct sim_end *end, const struct wire_packet *packet)
 	return packet->opcode == WIRE_ACKNOWLEDGE && packet->syndrome == 0x60;
 }
 
-/* PSNs compared as plain numbers: behind the wrap a gap looks like something old. */
+/* PSNs compared as plain numbers: after the wrap a hole looks like a duplicate. */
 static bool plain_compare(struct sim_end *end, const struct wire_packet *packet)
 {
 	return no_nak(end, packet) && packet->psn < end->peer->plan->psn;
@@ -142,7 +142,7 @@ static bool is_duplicate(struct sim_end *end, const struct wire_packet *packet)
 		       answering->repeat_at;
 }
 
-/* A packet from before what is not acknowledged. */
+/* Returns true for an ACK probe: a packet before the oldest unacknowledged one. */
 static bool is_solicitation(struct sim_end *end, const struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -157,7 +157,7 @@ static bool no_unsolicited(struct sim_end *end, const struct wire_packet *packet
 	       end->oracle.answering.asked == 0;
 }
 
-/* A request without credit that is due now, though it has been allowed to wait for news. */
+/* Returns true for a limited request that was allowed to wait for credits, and is sent now. */
 static bool limited_at_last(struct sim_end *end, const struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;

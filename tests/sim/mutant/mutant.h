@@ -33,7 +33,7 @@ enum mutant_law {
 	MUTANT_LAW_SELFISH,
 	MUTANT_LAW_TELLS_ALWAYS,
 	MUTANT_LAW_TELLS_NOTHING,
-	/* ... or with what is done about losses (mutant_losses.c). */
+	/* Faults of loss recovery (mutant_losses.c). */
 	MUTANT_GAP_IS_PASSED,
 	MUTANT_PLACED_WRONG,
 	MUTANT_KEPT_WRONG,
@@ -47,7 +47,7 @@ enum mutant_law {
 	MUTANT_NO_GO_BACK,
 	MUTANT_NO_PROBE,
 	MUTANT_NO_RNR_WAIT,
-	/* ... or with the schedule (mutant_schedule.c). */
+	/* Faults of the scheduler (mutant_schedule.c). */
 	MUTANT_ACK_FORGOTTEN,
 	MUTANT_ACK_NOT_RELEASED,
 	MUTANT_GATHERS_FOR_EVER,
@@ -63,28 +63,32 @@ enum mutant_law {
 struct mutant {
 	const char *name;
 	const char *fault; /* what the engine seems to do wrong */
-	/* A packet leaves; true when it was changed. */
+	/* Called for each packet sent; returns true if it changed the packet. */
 	bool (*departure)(struct sim_end *end, struct wire_packet *packet);
-	/* A packet goes to the engine, behind the oracle's back; true when it was changed. */
+	/*
+	 * Called for each packet received, after the oracle; returns true if it changed the packet.
+	 */
 	bool (*arrival)(struct sim_end *end, struct wire_packet *packet);
-	/* Leave out packets for which this is true. */
+	/* Responses sent and requests received are dropped if this returns true. */
 	bool (*swallows)(struct sim_end *end, const struct wire_packet *packet);
-	bool unseen; /* as if the engine had not made them */
-	/* Requests that it does not even make. */
+	bool unseen; /* the oracle does not see the dropped packets either */
+	/* Requests for which this returns true are neither sent nor shown to the oracle. */
 	bool (*withholds)(struct sim_end *end, const struct wire_packet *packet);
 	bool (*post)(struct sim_end *end, struct eng_send_wqe *wqe);
 	bool (*attr)(struct sim_end *end, struct eng_attr *attr);
 	/* Number of times that the completion is reported: 1 is right. */
 	uint32_t (*completion)(struct sim_end *end, struct eng_wc *wc);
-	/* A receive request that has been taken by call stays in the queue. */
+	/*
+	 * Returns true if a receive request taken by eng_ops.get_recv_wqe must stay in the queue.
+	 */
 	bool (*takes_again)(struct sim_end *end);
 	bool (*hides)(struct sim_end *end, enum eng_event event);
-	bool answers_last;  /* only when there are no requests to send */
+	bool answers_last;  /* responses are sent only if there are no requests to send */
 	bool keeps_memory;  /* keys of deregistered memory stay valid */
-	bool keeps_windows; /* and those of windows that have been invalidated */
+	bool keeps_windows; /* keys of invalidated windows stay valid */
 	bool flows;	    /* found by flows through a bottleneck */
 	enum mutant_law law;
-	uint64_t seed; /* the first that gives it a chance, when that is rare */
+	uint64_t seed; /* first seed to run, if few seeds can show the fault; or 0 */
 };
 
 extern const struct mutant mutants_of_services[];
@@ -103,16 +107,19 @@ const struct mutant *mutant_find(const char *name);
 /* The n-th mutant, or NULL. */
 const struct mutant *mutant_at(uint32_t n);
 
-/* A seed begins. */
+/* To be called at the start of each seed. */
 void mutant_start(struct world *world);
 
 enum mutant_way {
 	MUTANT_SEND,
-	MUTANT_SWALLOW, /* lost, without a NAK */
-	MUTANT_UNSEEN,	/* and not shown to the oracle either */
+	MUTANT_SWALLOW, /* not sent, without a notice to the oracle */
+	MUTANT_UNSEEN,	/* not sent and not shown to the oracle */
 };
 
-/* Called at each place, with or without a mutant; false: the packet does not arrive. */
+/*
+ * Called at each place, with or without a mutant.  mutant_arrival() returns false if the packet
+ * must be dropped.
+ */
 enum mutant_way mutant_departure(struct sim_end *end, struct net_packet *bytes,
 				 struct wire_packet *packet);
 bool mutant_arrival(struct sim_end *end, struct wire_packet *packet);

@@ -8,7 +8,7 @@
 #include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
-/* Named by the linker: what the engine calls, and the function itself. */
+/* Named by the linker: the function that the engine calls instead, and the original one. */
 bool __wrap_cwnd_open(const struct eng_qp *qp, uint64_t cost);
 bool __real_cwnd_open(const struct eng_qp *qp, uint64_t cost);
 void __wrap_cwnd_progress(struct eng_qp *qp, uint64_t cost);
@@ -34,7 +34,7 @@ bool mutant_has(enum mutant_law law)
 	return true;
 }
 
-/* All of them, or only one that the others suffer from. */
+/* Returns true if this flow must ignore marks: all flows, or only the first one. */
 static bool is_deaf(const struct eng_qp *qp)
 {
 	const struct sim_end *end = qp->owner;

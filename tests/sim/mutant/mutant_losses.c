@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deliberate faults of what is done about losses: packets kept and READ responses placed ahead of
- * their turn, and repairs.  The linker leads the engine's calls here (CMakeLists.txt).  Repairs
- * that are too few heal, and cost: flows find that.  Of what is repaired step by step, and of gaps,
- * tests/conformance/recovery/ooo_rx.c and read_retry.c find more.
+ * Deliberate faults of loss recovery: packets kept and READ responses placed out of order, and
+ * retransmissions.  The linker redirects the engine's calls to this file (CMakeLists.txt).  Too few
+ * retransmissions only cost time and packets: flows detect that.
+ * tests/conformance/recovery/ooo_rx.c and read_retry.c detect more faults of retransmission step by
+ * step, and of holes.
  */
 #include "engine/rx/ooo_rx.h"
 #include "engine/recovery/read_retry.h"
@@ -11,7 +12,7 @@
 #include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
-/* Named by the linker: what the engine calls, and the function itself. */
+/* Named by the linker: the function that the engine calls instead, and the original one. */
 void __wrap_ooo_insert(struct eng_qp *qp, const struct wire_packet *packet);
 void __real_ooo_insert(struct eng_qp *qp, const struct wire_packet *packet);
 const struct wire_packet *__wrap_ooo_peek(struct eng_qp *qp);
@@ -28,10 +29,10 @@ void __real_loss_enter(struct eng_qp *qp, enum loss_state to);
 void __wrap_loss_go_back(struct eng_qp *qp, enum loss_state to);
 void __real_loss_go_back(struct eng_qp *qp, enum loss_state to);
 
-/* More than any plan takes. */
+/* Longer than any run. */
 #define LONG_NS UINT64_C(100000000000)
 
-/* Its bytes are those from one before, which belongs to the headers. */
+/* Returns the packet with its payload starting one byte earlier, in the headers. */
 static struct wire_packet shifted(const struct wire_packet *packet)
 {
 	struct wire_packet wrong = *packet;

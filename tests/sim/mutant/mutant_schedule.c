@@ -11,7 +11,7 @@
 #include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
-/* Named by the linker: what the engine calls, and the function itself. */
+/* Named by the linker: the function that the engine calls instead, and the original one. */
 uint64_t __wrap_tx_sched_deadline(const struct eng_qp *qp);
 uint64_t __real_tx_sched_deadline(const struct eng_qp *qp);
 bool __wrap_tx_sched_recv_post(struct eng_qp *qp);
@@ -99,7 +99,7 @@ uint64_t __wrap_probe_deadline(const struct eng_qp *qp, uint64_t timeout)
 	return deadline;
 }
 
-/* It knows of no deadline as early as that. */
+/* The original does not know a deadline as early as that of the fault. */
 uint64_t __wrap_loss_deadline_least(const struct eng_qp *qp)
 {
 	return mutant_has(MUTANT_EARLY_PROBE) ? 0 : __real_loss_deadline_least(qp);

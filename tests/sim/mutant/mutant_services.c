@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Deliberate faults of UC and UD, of shared receive queues, and of keys that come and go.
- */
+/* Deliberate faults of UC and UD, XRC, shared receive queues, and keys of memory and windows. */
 #include "sim/mutant/mutant.h"
 #include "sim/world.h"
 
-/* Packets between the one that the engine expects and this one; below 0: it is old. */
+/* Number of packets from the expected one to this one; negative: this one is old. */
 static int32_t ahead(const struct sim_end *end, const struct wire_packet *packet)
 {
 	struct eng_qp_info view;
@@ -52,7 +50,7 @@ static bool uc_takes_duplicates(struct sim_end *end, struct wire_packet *packet)
 	return true;
 }
 
-/* A new message comes while another one is under way, whose end never came. */
+/* Completes a message that its sender has cut off, when the next message arrives. */
 static bool uc_tells_cut(struct sim_end *end, struct wire_packet *packet)
 {
 	enum wire_position position = wire_op_position(packet->opcode);

@@ -17,7 +17,7 @@ int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near)
 	return near + (distance < wrap / 2 ? distance : distance - wrap);
 }
 
-/* rule C4 test: the table, by its law: from 1 on, 2^n and 3 x 2^(n-1) take turns. */
+/* rule C4 test: the table of credit codes: from 1 on, 2^n and 3 x 2^(n-1) alternate. */
 uint32_t oracle_credits(uint32_t code)
 {
 	if (code < 2)
@@ -34,7 +34,10 @@ uint32_t oracle_credit_code(uint32_t credits)
 	return code;
 }
 
-/* In units of 10 us: 1 2 3 4 6 8 12 16 ..., by the same law; code 0 is one beyond the last. */
+/*
+ * RNR NAK timers in units of 10 us: 1 2 3 4 6 8 12 16 ..., like credit codes; code 0 is the value
+ * after the last one.
+ */
 uint64_t oracle_rnr_ns(uint32_t code)
 {
 	return (uint64_t)(code == 0 ? 65536 : oracle_credits(code)) * 10000;
@@ -102,7 +105,7 @@ void oracle_start(struct sim_end *end)
 	answering->starts = starts;
 	answering->room = starts_room;
 	clear_positions(&answering->starts, &answering->room, end->peer->script->positions);
-	/* rule C9: what was answered last is the position before the first. */
+	/* rule C9: the position before the first one counts as acknowledged. */
 	answering->answered = answering->settled = answering->ack_asked = -1;
 	answering->ahead_to = answering->again_to = answering->repeat_at = -1;
 	oracle_uc_ud_start(end);

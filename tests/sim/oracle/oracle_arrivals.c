@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The oracle of the requester, the other half: what it can know from the responses that came, and
- * what may make it send again: NAKs, implied NAKs, RNR NAKs and justified timeouts.
+ * The oracle of the requester, second part: what the responses acknowledge, and the reasons to send
+ * again: NAKs, implied NAKs, RNR NAKs and justified timeouts.
  */
 #include <inttypes.h>
 
@@ -10,7 +10,7 @@
 
 #define PROBE_MIN_NS 300000
 #define ASK_AFTER_NS 1000000
-/* READ responses are placed no further ahead than this, and where there are probes. */
+/* READ responses are placed only within this distance from the oldest missing one. */
 #define MOST_AHEAD 1024
 
 static const struct message *message_at(const struct sim_end *end, uint32_t index)
@@ -18,7 +18,7 @@ static const struct message *message_at(const struct sim_end *end, uint32_t inde
 	return &end->script->messages[index];
 }
 
-/* A NAK came too late, or never: what the peer has discarded needs a timeout. */
+/* No NAK reports the packets that the peer has dropped: a timeout must recover them. */
 void asking_nak_useless(struct sim_end *end)
 {
 	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
@@ -43,8 +43,8 @@ static void note_cause(struct asking *asking)
 }
 
 /*
- * rule S8: a response beyond a missing answer is an implied NAK, and dropped.  The engine goes back
- * once; what it drops after that has to come again by a timeout.
+ * rule S8: a response beyond a missing READ or Atomic response is an implied NAK, and dropped.  The
+ * engine goes back once; a timeout must recover the responses that it drops after that.
  */
 static void implied_nak(struct sim_end *end, int64_t position)
 {
@@ -66,7 +66,7 @@ void asking_pass_locals(struct sim_end *end)
 		asking->oldest++;
 }
 
-/* Up to a position inside the oldest message or at its end. */
+/* Moves unacked to a position inside the oldest message or at its end. */
 static void advance(struct sim_end *end, int64_t to)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -76,7 +76,9 @@ static void advance(struct sim_end *end, int64_t to)
 	asking_pass_locals(end);
 }
 
-/* Everything below to that an ACK can acknowledge; false when a READ or Atomic stands there. */
+/*
+ * Acknowledges everything below to.  Returns false at a READ or Atomic whose response is missing.
+ */
 static bool acknowledge(struct sim_end *end, int64_t to)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -104,7 +106,7 @@ static bool responses_wait(const struct asking *asking)
 	return false;
 }
 
-/* Returns true if it is a valid response to a READ in flight, or to a part requested again. */
+/* Returns true for a valid response to a READ in flight, or to a part requested again. */
 static bool answers_read(const struct sim_end *end, const struct wire_packet *packet,
 			 int64_t position)
 {
@@ -190,7 +192,7 @@ static void rnr_arrived(struct sim_end *end, const struct wire_packet *packet, i
 	asking->rnr_until = end->world->now + asking->last_rnr_ns;
 	/* The peer is not silent any more. */
 	asking->probing = false;
-	/* rule C3 test: what had its credit finds its receive request. */
+	/* rule C3 test: a request that has a credit finds a receive request. */
 	if (!message->limited && asking->allowed != UINT64_MAX)
 		world_fail(end->world, "%s: RNR NAK for a request that had its credit (C4)",
 			   end->name);
@@ -217,7 +219,7 @@ static void ack_arrived(struct sim_end *end, const struct wire_packet *packet, i
 	if (packet->syndrome >> 5 == 0) {
 		if (acknowledge(end, position + 1))
 			return;
-		/* It is remembered with the responses that wait for the missing one. */
+		/* The ACK is remembered like the responses placed after the missing one. */
 		if (responses_wait(asking) && position >= asking->placed_to)
 			asking->placed_to = position + 1;
 		implied_nak(end, position);
@@ -271,7 +273,7 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 	bool ack = wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
 	bool nak = ack && packet->syndrome >> 5 != 0, told = asking->told;
 	uint64_t rnr_naks = asking->rnr_naks;
-	/* rule C9 test: credits that come before RTS are good for what is sent then. */
+	/* rule C9 test: credits received before RTS are used for requests in RTS. */
 	bool news = asking_may_ask(end) ? position >= before - ack : end->state == ENG_RTR;
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
@@ -280,7 +282,7 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 	asking->lossy |= plan_probes_losses(&end->world->plan) && asking->solicitation_sent &&
 			 ack && !nak && position < before;
 	asking->volunteers |= ack && !nak && position < before && (packet->syndrome & 31) != 31;
-	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
+	/* A repeated READ is refused as a whole, although some responses have arrived (S8). */
 	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
 		asking_nak_useless(end);
 	if (!ack && position < before)
@@ -310,12 +312,12 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 	asking->probing = asking->solicitation_sent = asking->solicitation_came = false;
 	asking->probed = false;
 	end->world->last_progress = end->world->now;
-	/* An RNR NAK that acknowledges what is before it is the first one again. */
+	/* An RNR NAK that acknowledges earlier requests counts as the first one. */
 	asking->rnr_count = asking->rnr_naks != rnr_naks;
 	asking->retry_count = asking->may_repeat;
 }
 
-/* Nothing behind this position, which is the next, has come to the peer. */
+/* Returns true if the peer expects this position and has received nothing after it. */
 static bool has_seen_all_in_order(const struct answering *answering, int64_t position)
 {
 	return answering->expected == position && answering->ahead_to <= position &&
@@ -323,8 +325,8 @@ static bool has_seen_all_in_order(const struct answering *answering, int64_t pos
 }
 
 /*
- * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes,
- * so a timeout needs a better reason: rule S4 test
+ * A lost request is reported by a NAK as soon as a later request arrives, so a timeout needs a
+ * better reason: rule S4 test
  */
 static bool timeout_justified(const struct sim_end *end)
 {
@@ -337,7 +339,9 @@ static bool timeout_justified(const struct sim_end *end)
 
 	if (!end->world->plan.patient || peer->state == ENG_ERR)
 		return true;
-	/* READ responses at the lowest rate, some asked for again, may take as long. */
+	/*
+	 * READ responses at the lowest rate, some requested again, may take as long as the timeout.
+	 */
 	if (end->world->plan.forged_ns > 0)
 		return true;
 	if (end->world->plan.ect && asking->repeated_at > asking->timer_from &&
@@ -347,7 +351,7 @@ static bool timeout_justified(const struct sim_end *end)
 	if (end->world->now - answering->ahead_since < UINT64_C(2048)
 							       << end->world->plan.timeout_code)
 		return true;
-	/* So may the answer to a probe, which does not restart the timer (S10). */
+	/* The response to a probe may be, too; a probe does not restart the timer (S10). */
 	if (asking->probed_at > asking->timer_from &&
 	    end->world->now - asking->probed_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
@@ -356,7 +360,7 @@ static bool timeout_justified(const struct sim_end *end)
 	       asking->lost_response >= asking->unacked || asking->lost_repeat >= asking->unacked;
 }
 
-/* The deadline is over: the end of an RNR wait, of a pause between READ responses, or a timeout. */
+/* The timer has expired: end of an RNR wait or of a wait for credits, a probe, or a timeout. */
 void oracle_before_expiry(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -364,7 +368,7 @@ void oracle_before_expiry(struct sim_end *end)
 	if (service_is_uc_ud(end->type))
 		world_fail(end->world, "%s: a timer of a service that waits for nothing",
 			   end->name);
-	/* If it is a timeout, then it is one retry more. */
+	/* A timeout counts as a retry; oracle_after_expiry() corrects other cases. */
 	asking->retry_count++;
 	if (asking->rnr_until != 0 && asking->rnr_until <= end->world->now) {
 		asking->rnr_until = 0;
@@ -430,7 +434,7 @@ static void check_early(struct sim_end *end, const char *what, bool reason)
 		world_fail(end->world, "%s: a %s without a reason", end->name, what);
 }
 
-/* Where losses are probed, an ACK probe may find out one, or that a READ has arrived. */
+/* Where losses are probed, an ACK probe may detect a loss, or that a READ has arrived. */
 static bool may_ask_for_losses(struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -440,8 +444,8 @@ static bool may_ask_for_losses(struct sim_end *end)
 }
 
 /*
- * Ahead of the timeout, and no retry: what has not been asked for is asked for, by a packet that
- * the peer has had.  rule S10 test
+ * An ACK probe is sent before the timeout and is not a retry: a packet that the peer has received
+ * before requests an ACK of packets sent without AckReq.  rule S10 test
  */
 void oracle_solicitation(struct sim_end *end)
 {
@@ -468,8 +472,8 @@ void asking_solicitation_came(struct sim_end *end, int64_t position,
 }
 
 /*
- * Likewise: one packet, the oldest, is repeated when the peer has reported a loss, and where losses
- * are probed without that.
+ * A tail loss probe is not a retry either: the oldest packet is sent again when the peer has
+ * reported a loss, and where losses are probed also without that.
  * rule S10 test
  */
 void oracle_tlp(struct sim_end *end, bool repair)
@@ -483,7 +487,7 @@ void oracle_tlp(struct sim_end *end, bool repair)
 	asking->probed_at = end->world->now;
 	asking->waited = true;
 	asking->may_repeat = true;
-	/* Others may follow a repair.  The probe before one may not have been answered yet. */
+	/* Other packets may follow a repair.  The probe before a repair may still be unanswered. */
 	asking->probing = !repair;
 	asking->probed |= !repair;
 }
@@ -499,7 +503,7 @@ void oracle_lost(struct sim_end *end, const struct net_packet *packet)
 	if (!packet->request) {
 		asking = &end->peer->oracle.asking;
 		position = oracle_position(packet->psn, end->peer->plan->psn, asking->unacked);
-		/* With a NAK, what was discarded is lost as well. */
+		/* If a NAK is lost, the packets that the peer dropped are lost as well. */
 		if (packet->nak)
 			position = asking->high - 1;
 		if (position > asking->lost_response)
@@ -511,12 +515,15 @@ void oracle_lost(struct sim_end *end, const struct net_packet *packet)
 	last = index != NO_INDEX && op_is_read(message_at(end, index)->op)
 		       ? message_end(message_at(end, index)) - 1
 		       : position;
-	/* The packet of a solicitation is not missed. */
+	/* The loss of an ACK probe does not count. */
 	if (last < asking->unacked)
 		return;
 	if (index != NO_INDEX && asking->handed_out[position] > 1 && last > asking->lost_repeat)
 		asking->lost_repeat = last;
-	/* One that is before it was sent again, and does not show that the other one has come. */
+	/*
+	 * A packet at a lower position was sent again, and does not show that the higher one has
+	 * arrived.
+	 */
 	if (packet->serial > asking->lost_serial && last >= asking->lost_last) {
 		asking->lost_serial = packet->serial;
 		asking->lost_last = last;

@@ -75,7 +75,7 @@ static bool all_told(const struct sim_end *end)
 	return last == end->sent_posted;
 }
 
-/* rule S13 test: the error flushes at once all that is posted. */
+/* rule S13 test: an error flushes all posted requests at once. */
 void oracle_check_flushed(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;
@@ -121,7 +121,7 @@ void oracle_after_step(struct sim_end *end)
 			   oracle->receives_completed, oracle->answering.received);
 }
 
-/* rule S10 test, rule S13 test: the error that ends it, on the oldest request. */
+/* rule S10 test, rule S13 test: the error that ends the connection, of the oldest request. */
 static bool error_right(const struct sim_end *end, uint32_t index, enum eng_status status)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -285,7 +285,10 @@ void oracle_receive_error(struct sim_end *end, const struct eng_wc *wc)
 	forget_held(end);
 }
 
-/* The next one is that of the message under way; those of an own queue are flushed in order. */
+/*
+ * The next receive is that of the message in progress; without one, those of the QP's own queue
+ * complete in order.
+ */
 static bool is_next_receive(const struct sim_end *end, uint64_t number)
 {
 	const struct oracle *oracle = &end->oracle;

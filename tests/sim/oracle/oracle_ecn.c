@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Congestion notification and its effects (annex A17): a CNP for marks, at once, but at most one in
- * 50 us; a window that is reduced at most once in a round trip, and keeps two packets.  The window
- * and the state of loss recovery are the only internals of the engine that this oracle reads: they
- * are part of the contract.
+ * Congestion notification and its effects (annex A17): marks cause a CNP at once, but at most one
+ * in 50 us; the window is reduced at most once in a round trip, and not below two packets.  The
+ * window and the state of loss recovery are the only internals of the engine that this oracle
+ * reads: they are part of the contract.
  */
 #include <inttypes.h>
 
@@ -49,8 +49,8 @@ void oracle_tells(struct sim_end *end)
 }
 
 /*
- * By marks it is cut once for what was sent before the cut; losses, and those that a tail loss
- * probe supposes, may cut it again.
+ * Marks reduce the window once for the packets sent before the reduction; losses, and losses that a
+ * tail loss probe assumes, may reduce it again.
  */
 void oracle_cwnd(struct sim_end *end)
 {

@@ -11,25 +11,28 @@
  */
 #define FEW_PACKETS 2
 /*
- * A queue of this size drops nothing of flows that obey marks, if it has room for what all begin
- * with.
+ * A queue of this size drops no packets of flows that obey marks, if it has room for the initial
+ * windows of all flows.
  */
 #define AMPLE_QUEUE_BYTES 200000
 #define FIRST_WINDOW_PACKETS 16
 /* Bytes in a queue beyond the marker's limit: all flows see the mark a round trip later. */
 #define QUEUE_SLACK_BYTES 20000
 #define WINDOW_PACKETS 2
-/* In a queue with marks and enough room, only random losses are sent again, or twice. */
+/* With marks and enough room in the queue, only random losses are sent again, at most twice. */
 #define REPEATS_FOR_LOSS 2.2
 #define REPEATS_MORE 0.01
 /* A loss before our credits have been reported to the peer costs a window, once for each flow. */
 #define REPEATS_AT_FIRST 16
-/* When answers to what was sent again are taken for news of a loss, that makes more of them. */
+/*
+ * Retransmissions for each packet in a storm: responses to retransmissions that are mistaken for
+ * reports of a loss cause more of them.
+ */
 #define REPEATS_OF_A_STORM 1.0
 
 struct limits {
 	double jain, line;
-	double least; /* of what a window of two packets makes, or of its share if that is less */
+	double least; /* lowest throughput / that of two packets per round trip, or the share */
 };
 
 /* Limits of marked flows without a loss. */
@@ -61,12 +64,13 @@ static bool is_governed(const struct plan *plan)
 	return plan->ect && plan->net[0].loss == 0 && !has_reads(plan);
 }
 
-/* Between two packets that a flow sends alone; the two delays are of the longest path. */
+/* Time that the bottleneck takes for the payload of a packet. */
 static uint64_t packet_ns(const struct plan *plan)
 {
 	return (uint64_t)plan->mtu * plan->net[0].ns_per_byte_x1000 / 1000;
 }
 
+/* Returns true if both delays of the longest path take less than FEW_PACKETS of each flow. */
 static bool is_near(const struct plan *plan)
 {
 	uint64_t delays = flows_round_trip_ns(plan) -
@@ -75,7 +79,7 @@ static bool is_near(const struct plan *plan)
 	return delays < FEW_PACKETS * packet_ns(plan) * plan->connections;
 }
 
-/* Part of a flow's share that two packets per round trip make. */
+/* Returns the part of a flow's share that two packets per round trip make, at most 1. */
 static double floor_share(const struct plan *plan)
 {
 	double share = (double)(WINDOW_PACKETS * plan->connections * packet_ns(plan)) /
@@ -125,7 +129,7 @@ static void check_shares(struct world *world, const struct limits *limits)
 		check_least(world, limits->least);
 }
 
-/* Repairs send what is missing, and not all behind it. */
+/* Repairs send missing packets, not everything after them. */
 static void check_repeats(struct world *world)
 {
 	const struct plan *plan = &world->plan;
@@ -174,7 +178,7 @@ void oracle_flows(struct world *world)
 		check_repeats(world);
 		return;
 	}
-	/* Forged CNPs hold a flow down, but do not stop it. */
+	/* Forged CNPs slow a flow down, but do not stop it. */
 	if (plan->forged_ns)
 		check_least(world, far_limits.least);
 	else

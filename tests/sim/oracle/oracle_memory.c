@@ -9,7 +9,7 @@
 
 void oracle_gone(struct sim_end *end)
 {
-	/* READs that were asked for before may be refused now, whatever comes next. */
+	/* READs that the peer has requested may be refused now, whatever it sends next. */
 	if (!service_is_uc_ud(end->type) && end->script->remote.gone)
 		end->oracle.may_be_in_error = true;
 }
@@ -23,7 +23,7 @@ bool oracle_lacks_local(const struct sim_end *end, const struct message *message
 	return end->script->source.gone && !(message->flags & ENG_INLINE);
 }
 
-/* The syndrome of the NAK, or 0; end is the sender. */
+/* Returns the syndrome of the NAK, or 0; end is the sender. */
 uint8_t oracle_lacks_remote(const struct sim_end *end, const struct message *message)
 {
 	if (message->length == 0 || op_is_local(message->op))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The oracle of the requester: every request packet that is handed out must be the right one at the
- * right time, and every pause must have its reason.
+ * The oracle of the requester: every request packet must be the right one at the right time, and
+ * every pause must have a valid reason.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "sim/oracle/oracle_uc_ud.h"
 #include "sim/world.h"
 
-/* Packets under way of which none asks for an ACK. */
+/* Number of packets in flight of which one must have AckReq. */
 #define MOST_UNASKED 8
-/* How long a limited request waits for a credit update at most. */
+/* Maximum wait of a limited request for a credit update. */
 #define MOST_WAIT_NS 2000000
 
 static const struct message *message_at(const struct sim_end *end, uint32_t index)
@@ -24,7 +24,7 @@ bool asking_may_ask(const struct sim_end *end)
 	return end->state == ENG_RTS || end->state == ENG_SQD;
 }
 
-/* READs and Atomics begun and not complete. */
+/* Number of READs and Atomics begun and not complete. */
 static uint32_t outstanding(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -166,8 +166,8 @@ bool asking_payload_right(const struct sim_end *end, const struct message *messa
 }
 
 /*
- * rule S7 test, rule C13 test: a request that is waited for has AckReq.  Others may go without
- * when there is time to solicit an ACK later, but not many packets in a row.
+ * rule S7 test, rule C13 test: a request has AckReq if something waits for its ACK.  Others may be
+ * sent without if there is time for an ACK probe later, but not many packets in a row.
  */
 static bool must_ask(const struct sim_end *end, const struct message *message, int64_t position,
 		     bool last)
@@ -223,9 +223,9 @@ static void check_form(struct sim_end *end, uint32_t index, int64_t position,
 }
 
 /*
- * The cost of a NAK: it makes go back once, not again for every echo of the same gap.  Of several
- * that came before that was done, with something acknowledged between them, the first was the
- * reason; the others may be another one.
+ * The requester goes back once for a hole, and not again for further NAKs of it.  If several NAKs
+ * arrive before it goes back, with progress between them, the first one is the reason; a later one
+ * may be the reason to go back again.
  */
 static void check_again(struct sim_end *end, int64_t position)
 {
@@ -239,7 +239,7 @@ static void check_again(struct sim_end *end, int64_t position)
 	asking->waited = false;
 }
 
-/* Where the next request packet may begin: rule S2 test, rule S3 test */
+/* Returns true if the next request packet may be at position: rule S2 test, rule S3 test */
 static bool in_order(struct sim_end *end, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -260,7 +260,7 @@ static bool in_order(struct sim_end *end, int64_t position)
 	return false;
 }
 
-/* rule C15 test: a local request is executed between the packets before and behind it. */
+/* rule C15 test: a local request is executed between the packets before and after it. */
 void asking_locals(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -280,7 +280,7 @@ void asking_locals(struct sim_end *end)
 	}
 }
 
-/* The packets of the same burst are not known yet: some have to wait for those. */
+/* Packets of the same burst may not have been passed in yet: then the request is checked later. */
 void asking_local(struct sim_end *end, uint32_t key)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -301,7 +301,10 @@ void oracle_burst_ends(struct sim_end *end)
 			   end->name, asking->begun);
 }
 
-/* A SEND of nothing that the peer has had long ago: it executes nothing and acknowledges all. */
+/*
+ * Returns true for a SEND of 0 bytes at the position before unacked: the peer does not execute it,
+ * but acknowledges everything received.
+ */
 static bool is_of_the_past(const struct sim_end *end, int64_t position,
 			   const struct wire_packet *packet)
 {
@@ -311,7 +314,7 @@ static bool is_of_the_past(const struct sim_end *end, int64_t position,
 	       packet->pkey == WIRE_DEFAULT_PKEY && packet->migrated && !packet->solicited;
 }
 
-/* A solicitation: once for each reason.  rule S4 test */
+/* Returns true for an ACK probe, which is sent once for each reason.  rule S4 test */
 static bool is_solicitation(struct sim_end *end, int64_t position, const struct wire_packet *packet,
 			    bool taken_back)
 {
@@ -324,7 +327,7 @@ static bool is_solicitation(struct sim_end *end, int64_t position, const struct 
 	return true;
 }
 
-/* rule S12 test: a READ is asked for again from what is missing to what is missing. */
+/* rule S12 test: a READ is requested again from one missing response to another. */
 static uint32_t check_part(struct sim_end *end, const struct message *message, int64_t position,
 			   struct wire_packet *packet)
 {
@@ -344,8 +347,8 @@ static uint32_t check_part(struct sim_end *end, const struct message *message, i
 }
 
 /*
- * A repair: what is under way from the oldest on, once more, and all of it asks.  What may be sent
- * next stays what it is.
+ * A repair: packets in flight are sent again, all with AckReq.  The position of the next request
+ * does not change.
  */
 void oracle_repair(struct sim_end *end, const struct wire_packet *packet, bool taken_back)
 {
@@ -354,7 +357,7 @@ void oracle_repair(struct sim_end *end, const struct wire_packet *packet, bool t
 	uint32_t index = script_find(end->script, position), psns = 1;
 	struct wire_packet whole = *packet;
 
-	/* A peer that has not been seen to keep what comes early may be sent all of it then. */
+	/* To a peer not known to keep out-of-order packets everything may be sent again then. */
 	if (plan_probes_losses(&end->world->plan) && asking->solicitation_sent && !asking->jumped)
 		asking->may_repeat = true;
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
@@ -427,7 +430,7 @@ void oracle_request(struct sim_end *end, const struct wire_packet *packet, bool 
 			asking->handed_out[position + i]++;
 }
 
-/* From unacked to next, READs for their responses. */
+/* Counts from unacked to next; READs count with the length of their responses. */
 uint64_t asking_under_way(const struct sim_end *end, bool share, uint32_t *requests)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -449,11 +452,13 @@ uint64_t asking_under_way(const struct sim_end *end, bool share, uint32_t *reque
 			uint32_t rest = message->length - (uint32_t)(at - message->first) * mtu;
 			uint64_t weight = 116 + (rest < mtu ? rest : mtu);
 
-			/* On a network what has come is not under way, but counts in the share. */
+			/*
+			 * On a network placed responses are not in flight, but count in the budget.
+			 */
 			if (flows && !share && asking->placed[at])
 				continue;
 
-			/* READ responses are paced by their sender and weigh a quarter. */
+			/* READ responses are paced by their sender and count a quarter. */
 			bytes += op_is_read(message->op) && !(flows && share) ? weight / 4 : weight;
 			count += at == from || !op_is_read(message->op);
 		}
@@ -463,7 +468,7 @@ uint64_t asking_under_way(const struct sim_end *end, bool share, uint32_t *reque
 	return bytes;
 }
 
-/* It may be beyond the window by one request only when nothing else is under way. */
+/* A single request in flight may exceed the window. */
 void oracle_in_flight(struct sim_end *end)
 {
 	uint64_t packets = end->plan->cwnd_packets ? end->plan->cwnd_packets : 90;
@@ -485,7 +490,7 @@ void oracle_taken_back(struct sim_end *end, const struct wire_packet *first)
 		asking->asked = -1;
 }
 
-/* rule C15 test: the reason "credit" is only given without credits. */
+/* rule C15 test: the reason ENG_TX_CREDIT is returned only without credits. */
 static bool credit_missing(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -511,8 +516,8 @@ uint64_t asking_wait_ns(const struct sim_end *end)
 }
 
 /*
- * rule C10 test, rule C13 test: the next request may wait for news of credits, but neither long nor
- * without a time at which it goes.
+ * rule C10 test, rule C13 test: the next request may wait for a credit update, but not for long,
+ * and a timer must end the wait.
  */
 static bool awaits_news(struct sim_end *end)
 {

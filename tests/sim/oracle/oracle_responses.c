@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The oracle of the responder: an own account of what has been executed, from the requests that
- * came in order; every response must agree with it, and none may be withheld.
+ * The oracle of the responder: its own record of the executed requests, from those that arrived in
+ * order; every response must agree with it, and no response may be withheld.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "sim/oracle/oracle.h"
 #include "sim/world.h"
 
-/* A requester shows its credits at so many losses, see engine/recovery/retransmit.c. */
+/* Maximum number of unsolicited ACKs without new credits, see engine/recovery/retransmit.c */
 #define SHOWN_MAX 5
 
 #define FINAL_ACKS 3
-/* In place of a syndrome: the request ends the queue pair, and no NAK reports it. */
+/* Instead of a syndrome: the request puts the QP into ERR, and no NAK reports it. */
 #define NO_NAK 0xff
 
 static bool may_answer(const struct sim_end *end)
@@ -21,7 +21,7 @@ static bool may_answer(const struct sim_end *end)
 	return end->state == ENG_RTR || end->state == ENG_RTS || end->state == ENG_SQD;
 }
 
-/* rule C12: how far a credit code reaches, as the peer adds it to the MSN of now. */
+/* rule C12: number of receive requests that a credit code allows, added to the current MSN. */
 static uint64_t reach(const struct sim_end *end, uint32_t code)
 {
 	return end->oracle.answering.received + (uint64_t)oracle_credits(code);
@@ -42,7 +42,7 @@ bool oracle_lacks_receives(const struct sim_end *end)
 	       answering->expected == message_end(&script->messages[index]) && answering->taken > 0;
 }
 
-/* NAK code for the bad message once its packet at has arrived; 0: it is valid. */
+/* Returns the NAK code of the bad message when its packet number at has arrived, or 0. */
 static uint8_t fault_of(const struct sim_end *end, const struct wire_packet *packet, uint32_t at)
 {
 	const struct plan *plan = &end->world->plan;
@@ -86,7 +86,7 @@ static void note_fatal(struct sim_end *end, uint8_t syndrome)
 	end->oracle.may_be_in_error = true;
 }
 
-/* A request at the expected position: rule C5 test, rule C6 test, rule C11 test */
+/* Executes a request at the expected position: rule C5 test, rule C6 test, rule C11 test */
 static void execute(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -101,23 +101,23 @@ static void execute(struct sim_end *end, const struct wire_packet *packet)
 	if (fault == 0)
 		fault = oracle_lacks_remote(end->peer, message);
 
-	/* rule S5 test: what is allowed comes before resources, these before keys and lengths. */
+	/* rule S5 test: rights are checked before resources, these before keys and lengths. */
 	if (fault != 0 && end->world->plan.trouble == TROUBLE_ACCESS) {
 		note_fatal(end, fault);
 		return;
 	}
-	/* Behind a call it cannot be seen whether there is one before keys are looked at. */
+	/* With get_recv_wqe() the engine checks keys before it knows if a receive is left. */
 	if (needs && receives_free(end) == 0 &&
 	    !(fault == 0x62 && at == 0 && !op_is_send(message->op) && end->plan->rq_by_call &&
 	      end->rq_shared)) {
 		answering->rnr_owed = true;
-		/* All from there on is sent again, unasked: what came is no longer missed. */
+		/* The peer repeats everything from there on: no hole needs to be reported. */
 		if (answering->kept_count == 0)
 			answering->ahead_to = answering->expected - 1;
 		return;
 	}
 	if (fault != 0) {
-		/* A WRITE whose first packet is refused does not come to take one. */
+		/* A WRITE that is refused at its first packet takes no receive request. */
 		if (needs && (op_is_send(message->op) || at > 0))
 			oracle_take(end);
 		note_fatal(end, fault);
@@ -139,7 +139,7 @@ static void execute(struct sim_end *end, const struct wire_packet *packet)
 	}
 }
 
-/* rule S4 test: a READ is answered again as long as no newer ones have taken its place. */
+/* rule S4 test: a duplicate READ is executed again unless newer requests use its resource. */
 static void asked_again(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -199,8 +199,8 @@ static bool execute_ooo(struct sim_end *end, struct wire_packet *packet)
 }
 
 /*
- * A gap has been filled: what is kept has its turn, one after the other, as the engine's calls show
- * or when it has returned.
+ * After a hole was filled, kept requests are executed one by one: when a call from the engine shows
+ * that, or after it has returned.
  */
 bool oracle_kept_turn(struct sim_end *end)
 {
@@ -228,7 +228,7 @@ void oracle_kept_over(struct sim_end *end)
 				      !answering->after_rnr &&
 				      answering->ahead_to >= answering->expected;
 	}
-	/* After an RNR NAK all is sent again, unasked. */
+	/* After an RNR NAK the peer sends everything again without a NAK. */
 	if (answering->came)
 		answering->after_rnr = answering->rnr_owed;
 	answering->came = false;
@@ -246,7 +246,7 @@ void answering_arrival(struct sim_end *end, const struct wire_packet *packet, ui
 
 	if (!may_answer(end) || answering->fatal)
 		return;
-	/* Packets that arrived before show no hole. */
+	/* Duplicates do not show a hole. */
 	if (position >= answering->expected && serial > answering->last_serial)
 		answering->last_serial = serial;
 	if (position > answering->expected) {
@@ -259,7 +259,7 @@ void answering_arrival(struct sim_end *end, const struct wire_packet *packet, ui
 		if (!answering->naked && !answering->rnr_owed)
 			answering->nak_owed = true;
 		else if (serial >= end->peer->oracle.asking.repeat_serial)
-			asking_nak_useless(end->peer); /* discarded without a word */
+			asking_nak_useless(end->peer); /* dropped without a NAK */
 	} else if (position < answering->expected) {
 		if (family == WIRE_FAMILY_READ && position >= 0)
 			asked_again(end, packet, position);
@@ -349,10 +349,10 @@ static void check_unsolicited(struct sim_end *end, const struct wire_packet *pac
 	if (spares_peer(end))
 		world_fail(end->world, "%s: an ACK in the place of a READ or Atomic response",
 			   end->name);
-	/* At its end (S13) it acknowledges what came without AckReq: that ACK is not solicited. */
+	/* A QP that ends (S13) acknowledges requests without AckReq: that ACK is unsolicited. */
 	if (ends && position > answering->settled && position == answering->expected - 1)
 		return;
-	/* A NAK since then has acknowledged more, and the peer takes nothing older. */
+	/* If a NAK has acknowledged more since, so must the ACK: the peer ignores older ones. */
 	if (position != answering->settled)
 		world_fail(end->world,
 			   "%s: unsolicited ACK at position %" PRId64 ", acknowledged is %" PRId64
@@ -362,8 +362,7 @@ static void check_unsolicited(struct sim_end *end, const struct wire_packet *pac
 		answering->final_acks--;
 		return;
 	}
-	/* A requester whose packets are lost shows itself to a peer that may keep what comes early.
-	 */
+	/* ACKs after losses may bring no new credits: the peer then keeps early packets. */
 	if ((end->plan->hides_credits || reach(end, packet->syndrome & 31) <= answering->told) &&
 	    ++answering->shown > SHOWN_MAX)
 		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
@@ -384,7 +383,7 @@ static bool refuses_read(const struct sim_end *end, const struct wire_packet *pa
 	       (message->window != NO_INDEX && end->script->windows[message->window].ended);
 }
 
-/* That ends the connection, unless the READ has been answered before. */
+/* A refused READ ends the connection, unless it has been answered before. */
 static void note_refusal(struct sim_end *end, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -417,7 +416,7 @@ static void check_nak(struct sim_end *end, const struct wire_packet *packet, int
 		note_refusal(end, position);
 		return;
 	}
-	/* rule C6 test, rule S4 test, rule S11 test: one NAK, for a reason. */
+	/* rule C6 test, rule S4 test, rule S11 test: one NAK for each reason. */
 	if (!*owed || packet->syndrome != right)
 		world_fail(end->world, "%s: NAK %02x without a reason, or once too often (S4)",
 			   end->name, packet->syndrome);
@@ -438,7 +437,7 @@ static void check_ack(struct sim_end *end, const struct wire_packet *packet, int
 	struct answering *answering = &end->oracle.answering;
 	bool positive = packet->syndrome >> 5 == 0;
 
-	/* rule S8 test: an ACK before an answer would be an implied NAK. */
+	/* rule S8 test: an ACK before a READ or Atomic response would be an implied NAK. */
 	if (answer_between(end, answering->answered + 1, position + positive))
 		world_fail(end->world, "%s: an ACK overtakes a READ or Atomic response (S8)",
 			   end->name);
@@ -517,7 +516,7 @@ void oracle_response(struct sim_end *end, const struct wire_packet *packet)
 
 	if (service_is_uc_ud(end->type))
 		world_fail(end->world, "%s: a response of UC or UD", end->name);
-	/* rule S13 test: one that fails by itself acknowledges what has come. */
+	/* rule S13 test: a QP that fails by itself acknowledges the requests received. */
 	if (end->state == ENG_ERR && !answering->fatal && !refuses_read(end, packet, position) &&
 	    !(end->oracle.broke && is_ack && position > answering->answered))
 		world_fail(end->world, "%s: an answer of a QP that has failed", end->name);
@@ -555,7 +554,7 @@ bool oracle_has_answers(const struct sim_end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
-	/* Repeated responses are paced as well, and stay in front (rule S8). */
+	/* Repeated responses are paced as well, and are sent before later ones (rule S8). */
 	return !service_is_uc_ud(end->type) &&
 	       (answering->again_to >= 0 ||
 		answer_between(end, answering->settled + 1, answering->expected));
@@ -570,7 +569,7 @@ bool oracle_owes_answer(const struct sim_end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
-	/* READ responses may pause, and all behind them with them. */
+	/* READ responses may pause, and everything after them. */
 	if (service_is_uc_ud(end->type) || oracle_pauses(end))
 		return false;
 	return may_answer(end) && (answering->rnr_owed || answering->nak_owed ||

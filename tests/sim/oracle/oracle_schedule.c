@@ -6,15 +6,15 @@
 #include "sim/oracle/oracle.h"
 #include "sim/world.h"
 
-/* A transport that is nearly full still takes so many packets. */
+/* Number of packets of a burst that a nearly full transport still accepts. */
 #define SHORT_BURST_PACKETS 8
-/* READ responses pause for so long at most, at the lowest rate of a host and of a network. */
+/* Maximum pause between READ responses, at the lowest rate of a host and of a network. */
 #define PAUSE_NS 1000000
 #define NETWORK_PAUSE_NS 10000000
 
 /*
- * rule S7 test: the host comes back at eng_deadline(), if nothing else happens.  A transport that
- * makes its sender wait needs no other pace (ENG_PATH_LOSSLESS).
+ * rule S7 test: the host calls the engine again at eng_deadline(), if nothing else happens.  READ
+ * responses are not paced on a transport that makes its sender wait (ENG_PATH_LOSSLESS).
  */
 void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 {
@@ -37,8 +37,8 @@ void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 	if (reason == ENG_TX_IDLE)
 		end->oracle.answering.answers_again = false;
 	/*
-	 * It started without a receive to report, when only an ACK of whole messages could be
-	 * pending.
+	 * An ACK waits for a receive if its delay started without one to report, when only an ACK
+	 * of whole messages could be pending.
 	 */
 	if (reason != ENG_TX_ACK_DELAY)
 		end->ack_waits_for_recv_post = end->ack_is_delayed = false;
@@ -49,7 +49,7 @@ void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 	end->ack_is_delayed = reason == ENG_TX_ACK_DELAY;
 }
 
-/* Then an ACK waits for the rest of it. */
+/* Returns true if a message has been received in part: an ACK then waits for the rest. */
 static bool is_amid_message(const struct sim_end *end)
 {
 	struct eng_qp_info view;
@@ -59,8 +59,8 @@ static bool is_amid_message(const struct sim_end *end)
 }
 
 /*
- * rule C10 test: eng_transmit() need not be called after receives were posted; so neither credits
- * that the peer lacks are pending, nor the ACK that was to report some.
+ * rule C10 test: eng_transmit() need not be called after receives were posted; so the peer does not
+ * lack credits that could be reported, and no ACK is delayed to report some.
  */
 void oracle_receives_say_nothing(struct sim_end *end)
 {
@@ -74,13 +74,16 @@ void oracle_receives_say_nothing(struct sim_end *end)
 	}
 }
 
-/* The share is used up, or others have met that before; the host comes back when there is room. */
+/*
+ * Returns true if the budget is used up, or other QPs wait for it; the host calls the engine again
+ * when there is room.
+ */
 bool oracle_share_is_used_up(const struct sim_end *end)
 {
 	const struct world *world = end->world;
 	uint64_t bytes = 0;
 
-	/* Before generation 3 bursts of UC and UD counted until they were asked again. */
+	/* Before generation 3 UC and UD bursts counted until the engine was called again. */
 	if (share_queue_waits(end) || world->plan.generation < 3)
 		return true;
 	for (uint32_t n = 0; n < world->plan.connections; n++)
@@ -88,7 +91,7 @@ bool oracle_share_is_used_up(const struct sim_end *end)
 	return bytes >= world->plan.end[end->side].share_bytes;
 }
 
-/* More is posted than a transport takes that is nearly full. */
+/* Returns true if more packets are unsent than a nearly full transport accepts. */
 bool oracle_is_too_long(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -103,7 +106,10 @@ bool oracle_is_too_long(const struct sim_end *end)
 	return ring_looks_full(end) && unsent > SHORT_BURST_PACKETS;
 }
 
-/* The peer owes no ACK for what is under way: what goes next asks for the one that makes room. */
+/*
+ * Returns true if no packet in flight has AckReq: the next packet requests the ACK that frees
+ * budget.
+ */
 static bool holds_room_unasked(const struct asking *asking)
 {
 	return asking->next > asking->unacked && asking->asked < asking->unacked;

@@ -19,7 +19,10 @@ void oracle_uc_ud_start(struct sim_end *end)
 	listening->under_way = listening->due = NO_INDEX;
 }
 
-/* Messages that have been flushed take no position: the last one from there on is meant. */
+/*
+ * Flushed messages take no position: of several messages with the same first position the last one
+ * is returned.
+ */
 uint32_t oracle_uc_ud_find(const struct sim_end *end, int64_t position)
 {
 	uint32_t low = 0, high = end->oracle.asking.begun;
@@ -179,7 +182,10 @@ void oracle_uc_ud_sent(struct sim_end *end, const struct eng_wc *wc)
 	oracle_sent_completion(end, wc, sent_error, "sent");
 }
 
-/* rule S13 test: the send queue is flushed, and stays as it is until the consumer goes on. */
+/*
+ * rule S13 test: the send queue is flushed, and the QP stays in SQE until the consumer changes its
+ * state.
+ */
 static void enter_sqe(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -194,7 +200,7 @@ static void enter_sqe(struct sim_end *end)
 	end->next_state_at = end->world->now + 1 + random_skewed(&end->random, 20000);
 }
 
-/* Only a receive request whose memory has gone does that. */
+/* Only a receive request with deregistered memory puts the QP into ERR. */
 static void enter_error(struct sim_end *end)
 {
 	end->state = ENG_ERR;
@@ -229,7 +235,7 @@ void oracle_uc_ud_nothing(struct sim_end *end, enum eng_tx reason)
 	if (!asking_may_ask(end))
 		return;
 	pass_sent(end);
-	/* Nor is it looked at what has been sent before there is room. */
+	/* Until there is room, the engine does not complete sent requests either. */
 	if (reason == ENG_TX_BACKPRESSURE && oracle_is_too_long(end))
 		return;
 	while (told < asking->oldest && !message_at(end, told)->signaled)

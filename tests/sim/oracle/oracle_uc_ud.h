@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The oracle of UC and UD: what is sent is sent once and in order, and complete when it is sent;
- * what arrives is followed packet by packet, so that it is known to the byte what memory must hold
- * and which receive must complete.
+ * The oracle of UC and UD: each packet is sent once and in order, and a message is complete when it
+ * has been sent.  Arriving packets are tracked one by one, so that each byte of memory and the
+ * receive that must complete are known.
  */
 #ifndef UROCE_SIM_ORACLE_UC_UD_H
 #define UROCE_SIM_ORACLE_UC_UD_H
@@ -25,7 +25,7 @@ uint32_t oracle_uc_ud_find(const struct sim_end *end, int64_t position);
 void oracle_uc_ud_arrival(struct sim_end *end, const struct wire_packet *packet,
 			  const struct net_packet *from);
 void oracle_uc_ud_received(struct sim_end *end, const struct eng_wc *wc);
-/* The data of the last packet must be in memory now, and completed. */
+/* Checks that the data of the last packet are in memory, and a due completion was reported. */
 void oracle_uc_ud_check_arrived(struct sim_end *end);
 
 #endif

@@ -9,7 +9,10 @@ static bool may_listen(const struct sim_end *end)
 	return asking_may_ask(end) || end->state == ENG_RTR || end->state == ENG_SQE;
 }
 
-/* The request that a message under way holds, or the next one; false when there is none. */
+/*
+ * Takes the next receive request, unless the message in progress has one.  Returns false if none is
+ * left.
+ */
 static bool take(struct sim_end *end)
 {
 	if (end->oracle.answering.holding)
@@ -39,7 +42,7 @@ static void expect_written(struct sim_end *end, uint32_t offset, const uint8_t *
 	end->oracle.listening.written = (struct extent){ offset, length };
 }
 
-/* The memory of the receive request has gone: that ends it all. */
+/* Returns true if the memory of the receive request is deregistered, which ends the QP. */
 static bool breaks(struct sim_end *end, uint32_t length)
 {
 	if (length == 0 || !end->queue->script->landing.gone)
@@ -54,14 +57,17 @@ static bool is_last(const struct message *message, uint32_t at)
 	return at == message->packets - 1 && !message->cut;
 }
 
-/* The packet of a message that all packets before it have come of; false: the message is lost. */
+/*
+ * Accepts a packet of a message whose earlier packets have all arrived.  Returns false if the
+ * message is lost.
+ */
 static bool accept(struct sim_end *end, const struct message *message, uint32_t at, uint32_t length)
 {
 	const struct script *script = end->peer->script;
 	uint32_t offset = at * end->world->plan.mtu;
 	const uint8_t *bytes = script->blob + message->content + offset;
 
-	/* A range that is named is looked at as a whole, and before anything is taken. */
+	/* The range of a WRITE is checked as a whole, before a receive request is taken. */
 	if (message->refused ||
 	    (at == 0 && op_is_write(message->op) && oracle_lacks_remote(end->peer, message) != 0))
 		return false;
@@ -90,8 +96,8 @@ static void due(struct sim_end *end, const struct sim_end *sender, uint32_t inde
 }
 
 /*
- * A packet that is old is as good as lost.  One that comes too early breaks off the message under
- * way; the next one that begins a message goes on.
+ * An old packet is dropped.  A packet after a hole aborts the message in progress; reception goes
+ * on with the next packet that begins a message.
  */
 static void uc_arrival(struct sim_end *end, const struct wire_packet *packet)
 {
@@ -121,7 +127,7 @@ static void uc_arrival(struct sim_end *end, const struct wire_packet *packet)
 		due(end, end->peer, index);
 }
 
-/* rule S14 test: the Q_Key decides before anything else. */
+/* rule S14 test: the Q_Key is checked before anything else. */
 static void ud_arrival(struct sim_end *end, const struct wire_packet *packet,
 		       const struct sim_end *sender)
 {

@@ -10,7 +10,7 @@
 
 #define MICROSECOND UINT64_C(1000)
 #define MAX_MESSAGE_BYTES (128u << 10)
-/* Packets that an end sends in all, about: what the time for ten thousand seeds allows. */
+/* Approximate number of packets that an end sends: limited by the time for ten thousand seeds. */
 #define PACKETS_WANTED 500
 
 const char *trouble_name(enum trouble trouble)
@@ -75,7 +75,7 @@ static void plan_ops(struct sim_random *random, struct end_plan *end)
 	const uint32_t count = sizeof(ops) / sizeof(ops[0]);
 
 	if (random_chance(random, 300)) {
-		/* Only one or two kinds: what a benchmark does. */
+		/* Only one or two operations, like a benchmark. */
 		end->op_weight[ops[random_below(random, count)]] = 1;
 		end->op_weight[ops[random_below(random, count)]] += 3;
 		return;
@@ -129,7 +129,7 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 	end->max_dest_rd_atomic = random_between(random, 1, 16);
 	end->rnr_timer_code =
 		(uint8_t)random_between(random, 1, random_chance(random, 100) ? 24 : 14);
-	/* Around the wrap as often as not. */
+	/* Half of the ends start shortly before the PSN wraps. */
 	end->psn = random_chance(random, 500) ? (uint32_t)random_next(random) & WIRE_24BIT_MASK
 					      : (0u - random_below(random, 300)) & WIRE_24BIT_MASK;
 }
@@ -146,7 +146,7 @@ static void plan_host(struct sim_random *random, struct end_plan *end, bool loss
 		random_chance(random, 500) ? UINT32_MAX : random_between(random, 1, 4096);
 	end->max_bursts = random_chance(random, 500) ? 1000 : random_between(random, 1, 8);
 	end->scheduled = !random_chance(random, 600);
-	/* Drawn for what was here before, so that kept seeds go on meaning the same plans. */
+	/* An unused number, drawn so that kept seeds still mean the same plans. */
 	if (end->scheduled)
 		random_skewed(random, 20 * MICROSECOND);
 	end->late_ns = random_chance(random, 500) ? 0 : random_skewed(random, 20 * MICROSECOND);
@@ -160,7 +160,7 @@ static void plan_host(struct sim_random *random, struct end_plan *end, bool loss
 	}
 }
 
-/* The longest that an answer can take when nothing is lost. */
+/* Longest time until a response if nothing is lost. */
 static uint64_t worst_round_trip(const struct plan *plan)
 {
 	uint64_t worst = 10 * MICROSECOND;
@@ -176,7 +176,7 @@ static uint64_t worst_round_trip(const struct plan *plan)
 		const struct end_plan *end = &plan->end[side];
 		uint64_t queued = net->queue_bytes;
 
-		/* An endless queue holds what two ends want to send, on a shared line. */
+		/* A queue without limit holds at most what both ends send on a shared line. */
 		if (queued > most)
 			queued = most;
 		worst += net->delay_ns + net->jitter_ns + net->reorder_ns;
@@ -213,8 +213,8 @@ static void plan_timers(struct sim_random *random, struct plan *plan)
 }
 
 /*
- * With a long timeout not every ACK has to be requested at once.  By a stream of its own, so that
- * this changes nothing else in a seed.
+ * With a long timeout not every ACK has to be requested at once.  Uses its own random stream, so
+ * that this changes nothing else in a seed.
  */
 static void plan_patience(struct plan *plan)
 {

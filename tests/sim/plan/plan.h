@@ -17,36 +17,36 @@
 
 struct net_plan {
 	uint32_t loss;
-	uint32_t loss_burst; /* a loss takes up to so many packets in a row */
+	uint32_t loss_burst; /* maximum number of packets lost in a row */
 	uint32_t duplicate;
 	uint32_t corrupt;
 	uint32_t reorder; /* packets held back by up to reorder_ns */
 	uint64_t reorder_ns;
 	uint64_t delay_ns;
-	uint64_t jitter_ns;	    /* keeps the order */
-	uint64_t ns_per_byte_x1000; /* of the bottleneck; 0: no bottleneck */
-	uint32_t queue_bytes;	    /* that the bottleneck holds, with overhead for each packet */
+	uint64_t jitter_ns;	    /* does not reorder packets */
+	uint64_t ns_per_byte_x1000; /* time of the bottleneck for 1000 bytes; 0: no bottleneck */
+	uint32_t queue_bytes;	    /* capacity of the bottleneck, with overhead for each packet */
 	uint32_t overhead;
 	/*
-	 * The marker: a virtual queue that drains at mark_percent of the rate, and above mark_bytes
-	 * of which packets that may be marked are (0: none are).
+	 * Marker: a virtual queue that drains at mark_percent of the rate.  ECN-capable packets are
+	 * marked while it holds more than mark_bytes (0: never).
 	 */
 	uint32_t mark_bytes, mark_percent;
-	uint64_t flow_delay_ns[PLAN_MAX_CONNECTIONS]; /* beyond delay_ns */
+	uint64_t flow_delay_ns[PLAN_MAX_CONNECTIONS]; /* in addition to delay_ns */
 };
 
 enum receive_habit {
 	RECEIVES_EARLY,	  /* always as many as fit */
 	RECEIVES_BURST,	  /* all at once when none is left */
-	RECEIVES_LATE,	  /* some time after they have been used up, a few at a time */
+	RECEIVES_LATE,	  /* a few at a time, at random times */
 	RECEIVES_TRICKLE, /* one at a time, at random times */
 	RECEIVE_HABITS,
 };
 
-/* A thing that goes wrong on purpose, and ends the connection. */
+/* A deliberate error, which ends the connection. */
 enum trouble {
 	TROUBLE_NONE,
-	TROUBLE_RKEY,	       /* a message names an R_Key that is not there */
+	TROUBLE_RKEY,	       /* a message has an invalid R_Key */
 	TROUBLE_BOUNDS,	       /* a message reaches beyond the region */
 	TROUBLE_ACCESS,	       /* the responder's QP does not allow the operation */
 	TROUBLE_SHORT_RECEIVE, /* a message is longer than its receive buffer (rule C18) */
@@ -54,7 +54,7 @@ enum trouble {
 	/* Troubles of temporary keys (plan_services.c). */
 	TROUBLE_BIND,	     /* a window cannot be bound */
 	TROUBLE_LOCAL_INV,   /* a key cannot be invalidated by its owner */
-	TROUBLE_REMOTE_INV,  /* nor by the peer */
+	TROUBLE_REMOTE_INV,  /* a key cannot be invalidated by the peer */
 	TROUBLE_DEAD_WINDOW, /* a message uses a window that has been invalidated */
 	TROUBLES,
 };
@@ -68,26 +68,26 @@ enum plan_area {
 };
 
 struct end_plan {
-	uint32_t messages; /* at most so many */
+	uint32_t messages; /* maximum number */
 	uint32_t sq_depth, rq_depth;
 	uint32_t max_sge;
 	uint32_t max_inline;
-	bool rq_by_call;    /* the engine asks for receive requests by a call */
+	bool rq_by_call;    /* receive requests are taken by eng_ops.get_recv_wqe */
 	bool rq_shared;	    /* reports no credits (rule C7) */
-	bool hides_credits; /* reports no credits, by itself or by its attributes */
+	bool hides_credits; /* reports no credits, because of rq_shared or by choice */
 	bool signal_all;
-	uint32_t signaled; /* chance */
+	uint32_t signaled; /* chance of a signaled request */
 	uint32_t cwnd_packets;
 	uint32_t max_rd_atomic;
 	uint32_t max_dest_rd_atomic;
 	uint8_t rnr_timer_code;
-	uint64_t share_bytes; /* that all QPs of the host may have under way; 0: no limit */
+	uint64_t share_bytes; /* in-flight budget of all QPs of the host; 0: no limit */
 	uint32_t psn;	      /* first PSN of what this end sends */
 
 	uint32_t op_weight[ENG_OPS];
 	uint32_t max_length;
-	uint32_t spoiled; /* chance of a message with a fault in it: UC and UD go on behind it */
-	uint32_t short_receives; /* chance of a receive request that is too small for some */
+	uint32_t spoiled; /* chance of a message with an error, after which UC and UD go on */
+	uint32_t short_receives; /* chance of a receive request too small for some messages */
 	uint32_t fence;
 
 	enum receive_habit receives;
@@ -96,30 +96,29 @@ struct end_plan {
 	uint32_t post_burst;
 	uint64_t post_gap_ns;
 	uint64_t ready_ns; /* when this end goes to RTR */
-	uint64_t rts_ns;   /* and to RTS */
-	uint64_t join_ns;  /* nothing is posted before */
+	uint64_t rts_ns;   /* when this end goes to RTS */
+	uint64_t join_ns;  /* no send request is posted before this time */
 
-	/* The host's habits. */
+	/* Behavior of the host. */
 	uint32_t max_burst_packets, max_burst_bytes, staging_bytes, max_pieces;
 	uint32_t gather_from;
-	uint32_t max_bursts; /* in one visit */
-	bool scheduled;	     /* as in production: posts are gathered, ACKs wait for company */
-	uint32_t unsent;     /* chance that the socket takes nothing */
-	uint32_t sleep;	     /* chance per visit */
-	uint64_t sleep_ns;   /* at most */
-	uint32_t drain;	     /* chance per post of a stay in SQD */
-	uint64_t late_ns;    /* timers are served up to so late */
+	uint32_t max_bursts; /* maximum number of bursts in one visit */
+	bool scheduled;	     /* as in production: posts are batched, ACKs are delayed */
+	uint32_t unsent;     /* chance that the transport does not accept a burst */
+	uint32_t sleep;	     /* chance per visit that the host sleeps */
+	uint64_t sleep_ns;   /* maximum duration of a sleep */
+	uint32_t drain;	     /* chance per post that the QP enters SQD */
+	uint64_t late_ns;    /* maximum delay of timers */
 };
 
-/* Timeout code, 16.8 ms: from there on ACKs may be asked for late. */
+/* Timeout code (16.8 ms) from which on AckReq may be omitted, and ACKs requested later. */
 #define PLAN_PATIENT_CODE 12
-/* The longest that an engine lets an ACK wait for company, for both reasons that it has. */
+/* Maximum delay of an ACK: the sum of both delays of engine/tx/tx_sched.c. */
 #define PLAN_ACK_DELAY_NS 60000
-/* A post that was gathered leaves with the next round, which comes after this time at the latest.
- */
+/* Batched posts are sent in the next round, which starts at most this much later. */
 #define PLAN_ROUND_NS 100000
 
-/* Plans have gained choices; a seed keeps its meaning in the generation it was run in. */
+/* Newer generations of plans have more choices; within its generation a seed keeps its meaning. */
 #define PLAN_GENERATION 3
 
 struct plan {
@@ -133,48 +132,47 @@ struct plan {
 	uint8_t rnr_retry;
 	enum trouble trouble;
 	uint32_t trouble_side;
-	bool lossless;		/* nothing is lost, overtaken, repeated or damaged */
-	bool patient;		/* the timeout is longer than anything takes when nothing is lost */
+	bool lossless;		/* no packet is lost, reordered, duplicated or damaged */
+	bool patient;		/* without a loss every response arrives before the timeout */
 	struct net_plan net[2]; /* [side]: what that side sends */
 	struct end_plan end[2];
 
-	/* Others than RC (plan_services.c). */
+	/* Services other than RC (plan_services.c). */
 	enum eng_qp_type service[PLAN_MAX_CONNECTIONS];
 	struct end_plan uc_ud[2]; /* the ends of services without responses: UC and UD */
 	uint32_t qkey[PLAN_MAX_CONNECTIONS][2];
 	struct {
-		enum plan_area area; /* registered memory that goes in the middle of it all */
+		enum plan_area area; /* memory that is deregistered during traffic */
 		uint32_t connection, side;
-		uint32_t visits; /* after so many of its owner */
+		uint32_t visits; /* number of visits of its owner before that */
 	} gone;
 	bool common_queue[2]; /* [side]: all RC and UD QPs take their receives from one queue */
 	/* Generation 2. */
-	bool uc_shares;	     /* ... and those of UC too */
-	uint32_t xrc_sender; /* side of ENG_XRC_SEND, where services are that */
+	bool uc_shares;	     /* UC QPs use common_queue too */
+	uint32_t xrc_sender; /* side of the ENG_XRC_SEND ends */
 	struct end_plan xrc[2];
-	bool groups; /* some datagrams go to all UD ends that are members */
+	bool groups; /* some datagrams are multicast to all UD ends that are members */
 	bool member[PLAN_MAX_CONNECTIONS][2];
-	/* Generation 3 (plan_progress.c), [side] being the one that sends. */
-	bool lossless_transport; /* as shared memory: a sender waits for room, and nothing is lost
-				  */
-	bool lossy_path;	 /* both ends know that packets are lost */
-	uint32_t full[2];	 /* chance per turn that it has no room, */
-	uint64_t full_ns[2];	 /* ... for so long at most */
-	bool queues_share[2];	 /* one that meets a share that is used up has its turn */
+	/* Generation 3 (plan_progress.c); [side] is that of the sender. */
+	bool lossless_transport; /* like shared memory: senders wait for room, nothing is lost */
+	bool lossy_path;	 /* both ends know that the path loses packets */
+	uint32_t full[2];	 /* chance per turn that the transport becomes full */
+	uint64_t full_ns[2];	 /* maximum time for which it is full */
+	bool queues_share[2];	 /* QPs without in-flight budget are queued (share_queue.c) */
 	bool tells_receives[2];	 /* the engine is informed of posted receives */
 
 	/* Flows of reliable connections that meet at one bottleneck (plan_flows.c). */
 	bool flows;
-	bool ect;	    /* their packets may be marked */
-	bool hides_echoes;  /* ... and ACKs do not echo marks, as those of other implementations */
-	uint64_t forged_ns; /* so often a CNP comes to the sender of the first flow; 0: never */
+	bool ect;	    /* packets are sent ECN-capable */
+	bool hides_echoes;  /* ACKs do not echo marks, as with other implementations */
+	uint64_t forged_ns; /* interval of forged CNPs to the first flow's side 0; 0: none */
 	struct end_plan flow[PLAN_MAX_CONNECTIONS][2];
-	uint32_t flow_messages[PLAN_MAX_CONNECTIONS]; /* all of the same size: */
+	uint32_t flow_messages[PLAN_MAX_CONNECTIONS]; /* number of messages, all of one length */
 	enum eng_op flow_op[PLAN_MAX_CONNECTIONS];
 	uint32_t flow_length[PLAN_MAX_CONNECTIONS];
 };
 
-/* All data go from side 0 to side 1, so READs are asked for by the latter. */
+/* Returns the requester's side: data flow from side 0 to side 1, so side 1 requests READs. */
 static inline uint32_t flow_asker(enum eng_op op)
 {
 	return op == ENG_READ;
@@ -182,7 +180,7 @@ static inline uint32_t flow_asker(enum eng_op op)
 
 #define PLAN_GROUP_QPN 0xffffff
 
-/* The longest that the receive requests of a common queue must have room for. */
+/* Returns the length of the longest message to a common queue. */
 uint32_t plan_longest_receive(const struct plan *plan, uint32_t side);
 
 /* Returns true for a service without responses and retries. */
@@ -200,7 +198,7 @@ static inline const struct end_plan *plan_of(const struct plan *plan, uint32_t c
 	return service_is_uc_ud(plan->service[connection]) ? &plan->uc_ud[side] : &plan->end[side];
 }
 
-/* Type of an end: a connection of XRC has two halves. */
+/* Returns the type of an end; an XRC connection has a sending and a receiving end. */
 static inline enum eng_qp_type plan_type(const struct plan *plan, uint32_t connection,
 					 uint32_t side)
 {
@@ -215,7 +213,7 @@ static inline bool plan_probes_losses(const struct plan *plan)
 	return plan->flows || plan->lossy_path;
 }
 
-/* Connections of other services beside those of RC, or instead of them. */
+/* Adds connections of other services to those of RC, or replaces these. */
 void plan_services(struct plan *plan);
 /* XRC, UC on shared receive queues, multicast. */
 void plan_second_generation(struct plan *plan);
@@ -226,7 +224,7 @@ void plan_print_progress(const struct plan *plan);
 
 void plan_make(struct plan *plan, uint64_t seed, uint32_t generation);
 void plan_print(const struct plan *plan);
-/* Instead: a bottleneck that one to four long flows go through. */
+/* Instead of plan_make(): one to four long flows through a bottleneck. */
 void plan_make_flows(struct plan *plan, uint64_t seed, uint32_t generation);
 
 #endif

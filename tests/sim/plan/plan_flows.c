@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Plans of another kind: one to four flows, each with a queue pair of its own at both ends, go the
- * same way through one bottleneck for so long that their windows decide what each gets.  Hosts
- * do what those of production do; only the network and the work differ from seed to seed.
+ * Plans of flows: one to four flows, each with its own queue pair at both ends, go in the same
+ * direction through one bottleneck, for long enough that their windows determine their throughput.
+ * Hosts behave as in production; only the network and the work differ from seed to seed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +18,11 @@
 /* Number of packets of all flows together: limited by the time for a test. */
 #define FLOW_PACKETS 5000
 #define FLOW_LONGEST (2000 * MILLISECOND)
-/* Ethernet, IP and UDP headers: what a queue counts beyond the payload of UDP. */
+/* Ethernet, IP and UDP headers, which a queue counts in addition to the UDP payload. */
 #define FRAME_BYTES 42
 /* Headers of most packets: BTH and ICRC. */
 #define HEADER_BYTES 16
-/* Capacity of the path after the bottleneck, for ACKs: enough for all of them. */
+/* Capacity of the queue of the reverse path, for ACKs: enough for all of them. */
 #define ACK_QUEUE_BYTES (4u << 20)
 #define MEGABIT_NS 8000000 /* thousandths of a nanosecond for a byte, at one megabit a second */
 
@@ -50,7 +50,7 @@ static void plan_path(struct sim_random *random, struct plan *plan)
 	there->loss = random_chance(random, 600) ? 0 : PICK(random, 1, 10, 50);
 	there->loss_burst = 1;
 	there->delay_ns = PICK(random, 20, 100, 500, 1000, 3000) * MICROSECOND;
-	/* Without any, packets of ACK-clocked flows meet in the same order again and again. */
+	/* Without jitter, packets of ACK-clocked flows arrive in the same order again and again. */
 	there->jitter_ns = random_between(random, 20, 200) * MICROSECOND;
 	*back = *there;
 	back->queue_bytes = ACK_QUEUE_BYTES;
@@ -61,7 +61,7 @@ static void plan_path(struct sim_random *random, struct plan *plan)
 			there->flow_delay_ns[n] = random_skewed(random, there->delay_ns);
 }
 
-/* The host of production, with the queue pairs that perftest makes. */
+/* A host as in production, with queue pairs like those of perftest. */
 static void plan_host(struct sim_random *random, struct end_plan *end, uint32_t length)
 {
 	memset(end, 0, sizeof(*end));
@@ -109,8 +109,8 @@ static void plan_flow(struct sim_random *random, struct plan *plan, uint32_t n, 
 }
 
 /*
- * One after the other joins, and all are done at the same time if they share as they should.  The
- * last one comes before the middle.
+ * Flows join one after the other, and all end at the same time if they share fairly.  The last one
+ * joins before the middle.
  */
 static void plan_work(struct sim_random *random, struct plan *plan)
 {
@@ -163,7 +163,10 @@ void plan_make_flows(struct plan *plan, uint64_t seed, uint32_t generation)
 	plan->rounds = 1;
 	plan->connections = PICK(&random, 1, 2, 2, 2, 3, 4);
 	plan_path(&random, plan);
-	/* On one host they share what the peer's buffers hold, on several they know of nothing. */
+	/*
+	 * Flows of one host share an in-flight budget of what the peer's buffers hold; flows of
+	 * several hosts do not.
+	 */
 	if (random_chance(&random, 500))
 		plan->end[0].share_bytes = plan->end[1].share_bytes = 240 * 4212;
 	plan->ect = plan->net[0].mark_bytes > 0;

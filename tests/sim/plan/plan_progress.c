@@ -10,15 +10,16 @@
 #include "sim/random.h"
 
 #define MICROSECOND UINT64_C(1000)
-/* The longest that a ring is full: its reader does not get a processor. */
+/* Maximum time for which a ring is full: its reader does not get a processor. */
 #define FULL_NS (1000 * MICROSECOND)
-/* Fraction of the timeout, which is increased for it. */
+/* A ring is full for at most half of the timeout divided by this. */
 #define FULL_PART 16
-/* A peer's answer that finds no room is tried again each RETRY_NS (ring.c): time for many tries. */
+/* Minimum timeout: a response without room is tried again within RETRY_NS (ring.c), many times. */
 #define TIMEOUT_NS (2000 * MICROSECOND)
 /*
- * Production's share is 7/8 of a socket buffer.  One that eight full packets use up is too small:
- * none of them may have AckReq yet, and the others of their burst wait behind another queue pair.
+ * Minimum in-flight budget; that of production is 7/8 of a socket buffer.  A budget that eight full
+ * packets use up is too small: none of them may have AckReq yet, and the others of their burst wait
+ * in the queue after another queue pair.
  */
 #define SHARE_BYTES 45000
 
@@ -31,7 +32,7 @@ static void plan_waits(struct plan *plan)
 		plan->timeout_code++;
 }
 
-/* Each way may wait once for room. */
+/* Each direction may be without room at times. */
 static void plan_full(struct sim_random *random, struct plan *plan)
 {
 	uint64_t most = FULL_NS, part = (UINT64_C(2048) << plan->timeout_code) / FULL_PART;
@@ -46,7 +47,7 @@ static void plan_full(struct sim_random *random, struct plan *plan)
 	}
 }
 
-/* A host of several queue pairs that may have little under way together. */
+/* A host with several queue pairs may have a small in-flight budget for all of them. */
 static void plan_share(struct sim_random *random, struct plan *plan, uint32_t side)
 {
 	bool scarce = plan->connections > 1 && random_chance(random, 400);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The other services in the plan.  Their choices come from a stream of their own, so that a seed's
+ * Services other than RC.  Their choices come from their own random streams, so that a seed's
  * reliable connections are the same with and without them.
  */
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void plan_uc_ud(struct sim_random *random, struct plan *plan, uint32_t si
 	end->fence = 0;
 	end->psn = random_chance(random, 500) ? (uint32_t)random_next(random) & WIRE_24BIT_MASK
 					      : (0u - random_below(random, 200)) & WIRE_24BIT_MASK;
-	/* A window is not waited for, so it may not end a burst. */
+	/* UC and UD do not wait for a window, so it must not end a burst. */
 	end->cwnd_packets = 0;
 	end->rq_shared = false;
 	end->rq_by_call = end->rq_by_call && plan->common_queue[side];
@@ -56,7 +56,7 @@ static void plan_qkeys(struct sim_random *random, struct plan *plan)
 /* rule C7: a queue pair that shares its receive queue reports no credits. */
 static void plan_common_queues(struct sim_random *random, struct plan *plan)
 {
-	/* It would not be known which one a message too long for its receive request was. */
+	/* In a common queue it would be unknown which receive request must be too short. */
 	if (plan->trouble == TROUBLE_SHORT_RECEIVE || !random_chance(random, 200))
 		return;
 	if (plan->connections == 1)
@@ -115,9 +115,9 @@ static void plan_uc_ud_services(struct sim_random *random, struct plan *plan)
 		return;
 	kind = random_below(random, 4);
 	extra = random_between(random, 1, 3);
-	/* Now and then without RC. */
+	/* Sometimes without RC. */
 	first = random_chance(random, 150) ? 0 : plan->connections;
-	/* Datagrams of several to one. */
+	/* With UD several ends send to one. */
 	if (kind == 1 && extra == 1)
 		extra = 2;
 	plan->connections = first + extra;
@@ -145,7 +145,10 @@ void plan_services(struct plan *plan)
 	plan_keys(&random, plan);
 }
 
-/* One half sends and is answered, the other takes its receives from a queue that requests name. */
+/*
+ * One end sends requests and gets responses; the other takes its receives from a queue that
+ * requests name.
+ */
 static void plan_xrc(struct sim_random *random, struct plan *plan)
 {
 	struct end_plan *sender, *receiver;

@@ -101,7 +101,7 @@ static bool make_atomic(struct script *script, struct script *peer, struct messa
 	return true;
 }
 
-/* The peer gets a window of its own on what one message of ours will use. */
+/* Binds a window for one message of the peer, see use_window(). */
 static void make_bind(struct script *script, struct message *message, struct sim_random *random)
 {
 	struct window *window = &script->windows[script->window_count];
@@ -115,7 +115,7 @@ static void make_bind(struct script *script, struct message *message, struct sim
 	message->immediate = window->key;
 }
 
-/* Through the next of the peer's windows, which then is just as large as the message. */
+/* Lets the message use the next of the peer's windows, which gets the size of the message. */
 static void use_window(struct script *peer, struct message *message)
 {
 	struct window *window = &peer->windows[peer->windows_used];
@@ -126,7 +126,7 @@ static void use_window(struct script *peer, struct message *message)
 	window->length = message->length;
 }
 
-/* Invalidate a window that is not used any more; READs through it have to be complete. */
+/* Invalidates a window that later messages do not use; READs through it must be complete. */
 static void end_window(struct script *peer, struct message *message)
 {
 	for (uint32_t i = 0; i < peer->windows_used; i++) {
@@ -142,7 +142,7 @@ static void end_window(struct script *peer, struct message *message)
 	}
 }
 
-/* Only side B uses windows, and only side A binds them: so there is no waiting in a circle. */
+/* Only side B uses windows, and only side A binds them, so there is no circular wait. */
 static void give_window(struct script *peer, struct message *message, struct sim_random *random)
 {
 	if (message->op == ENG_SEND_INV) {
@@ -199,7 +199,7 @@ static bool goes_wrong(const struct script *script, const struct script *peer,
 
 	if (script->bad != NO_INDEX || plan->trouble_side != side)
 		return false;
-	/* An operation that the QP forbids is forbidden from the first time on. */
+	/* An operation that the QP does not allow fails at its first use. */
 	if (plan->trouble != TROUBLE_ACCESS && script->message_count < from)
 		return false;
 	if (plan->trouble == TROUBLE_DEAD_WINDOW && (!ended_window(peer) || message->length == 0))
@@ -252,7 +252,7 @@ static bool make_body(struct script *script, struct script *peer, struct message
 	}
 }
 
-/* The receive request that this message will take at the peer. */
+/* Makes the receive request that this message will take at the peer. */
 static bool make_receive(struct script *peer, const struct message *message,
 			 const struct end_plan *plan, enum trouble trouble,
 			 struct sim_random *random)
@@ -295,7 +295,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	message->next_writer = message->window = NO_INDEX;
 	if (!op_is_local(message->op))
 		message->length = script_pick_length(end, plan->mtu, random);
-	/* Known before there is room looked for. */
+	/* Set before the check for room. */
 	if (message->op == ENG_ATOMIC_WRITE)
 		message->length = 8;
 	if (message->length > BLOB_ROOM - script->blob_used)

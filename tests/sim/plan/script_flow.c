@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The work of a flow: many messages of one kind and length, one way, each to memory of its own.
- * What is sent is the same few bytes again and again, from another offset each time.
+ * The work of a flow: many messages of one operation and length, in one direction, each to its own
+ * memory.  Their data are parts of the same bytes, at a different offset each time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void reserve(struct area *area, uint64_t room)
 	area->room = (uint32_t)room;
 }
 
-/* Rooms beyond those of other scripts; a world that runs flows runs nothing else. */
+/* Makes areas larger than those of other scripts; a world that runs flows runs nothing else. */
 static void start(struct script *script, uint64_t volume, uint32_t length,
 		  struct sim_random *random)
 {

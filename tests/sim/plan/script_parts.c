@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Random bytes, the same for all seeds: the first half for what is sent, the other for memory. */
+/* Random bytes, the same for all seeds: the first half for data to send, the other for memory. */
 static uint8_t pool[POOL_BYTES];
 
 static void make_pool(void)
@@ -59,7 +59,9 @@ static void area_start(struct area *area, uint32_t room, uint32_t access, struct
 	area->gone = false;
 	area->access = access;
 	area->key = (uint32_t)random_next(random);
-	/* Addresses beyond 32 bits, and such that cross from below. */
+	/*
+	 * Random addresses, mostly beyond 32 bits, or one below 4 GB so that the area crosses that.
+	 */
 	area->base = random_chance(random, 500) ? (random_next(random) & 0x7ffffffff000u)
 						: UINT64_C(0x100000000) - 0x2000;
 	area_grow(area, GUARD);
@@ -75,7 +77,7 @@ static void start_areas(struct script *script, struct sim_random *random)
 	memcpy(source->bytes, pool + from, SOURCE_BYTES);
 	memcpy(source->image, pool + from, SOURCE_BYTES);
 	area_start(&script->landing, LANDING_ROOM, ENG_LOCAL_WRITE, random);
-	/* Each memory has a key of its own, or a mix-up would go unseen. */
+	/* Each area has its own key, so that a mix-up is noticed. */
 	script->landing.key = source->key + 1 + random_below(random, 1000);
 	area_start(&script->remote, REMOTE_ROOM,
 		   ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC, random);
@@ -100,7 +102,7 @@ void script_start(struct script *script, struct sim_random *random)
 	start_areas(script, random);
 }
 
-/* items, with room for one more than count, all of bytes. */
+/* Returns items of bytes each, moved if necessary, with room for one more than count. */
 static void *with_room(void *items, uint32_t count, uint32_t *room, size_t bytes)
 {
 	if (count < *room)
@@ -168,7 +170,7 @@ uint32_t script_pick_length(const struct end_plan *plan, uint32_t mtu, struct si
 	return length < plan->max_length ? length : plan->max_length;
 }
 
-/* Split length into at most most parts, some of them empty. */
+/* Splits length into at most most parts, some of them empty. */
 static uint32_t split(uint32_t length, uint32_t most, uint32_t *parts, struct sim_random *random)
 {
 	uint32_t count =

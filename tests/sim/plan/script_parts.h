@@ -18,26 +18,28 @@
 #define CONSTANT_BYTES (64u << 10) /* of the remote area: only read */
 #define CELLS 8			   /* of the remote area: for Atomics */
 
-/* Empty, with memory that has other addresses and keys than before. */
+/* Empties the script; its memory gets new addresses and keys. */
 void script_start(struct script *script, struct sim_random *random);
-/* The next message, all zero; message_count is the caller's to move. */
+/* Returns the next message, zeroed; the caller increments message_count. */
 struct message *script_new_message(struct script *script);
 struct receive *script_new_receive(struct script *script);
 
-/* Adds bytes to the end of the area, the same in both images; returns NO_INDEX when it is full. */
+/*
+ * Adds bytes to the end of the area, the same to bytes and image; returns NO_INDEX if it is full.
+ */
 uint32_t area_grow(struct area *area, uint32_t length);
-/* SGEs in fresh memory with gaps between them; false when there is no room. */
+/* Makes SGEs in new memory with gaps between them; returns false if there is no room. */
 bool script_land(struct area *area, uint32_t length, uint32_t most, struct eng_sge *sge,
 		 uint32_t *count, struct sim_random *random);
 /* Makes the data of a SEND or WRITE, gathered from several places. */
 void script_gather(struct script *script, struct message *message, const struct end_plan *plan,
 		   struct sim_random *random);
-/* Where a WRITE goes: fresh memory, or that of an earlier one. */
+/* Chooses the target of a WRITE: new memory, or that of an earlier WRITE. */
 bool script_aim(struct script *script, struct script *peer, struct message *message,
 		struct sim_random *random);
 
 enum eng_op script_pick_op(const struct end_plan *plan, struct sim_random *random);
-/* Lengths around whole packets are where the mistakes are. */
+/* Prefers lengths around multiples of the MTU, where errors are likely. */
 uint32_t script_pick_length(const struct end_plan *plan, uint32_t mtu, struct sim_random *random);
 void script_pick_flags(struct message *message, const struct end_plan *plan,
 		       struct sim_random *random);

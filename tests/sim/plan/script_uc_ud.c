@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The work of UC and UD ends.  What of it arrives is not known beforehand: the oracle follows it
- * packet by packet, so the memory that messages go to may be anything.  Nor is it known whose
- * message takes which receive request of a queue that several share.
+ * The work of UC and UD ends.  It is not known beforehand which messages arrive: the oracle tracks
+ * them packet by packet, so the memory that messages go to may be anything.  Nor is it known whose
+ * message takes which receive request of a shared queue.
  */
 #include "sim/queue.h"
 #include "sim/plan/script_parts.h"
 
-/* Receive requests of about this length, again and again. */
+/* Makes receive requests of about this length, to be posted again and again. */
 static void make_receives(struct script *script, uint32_t length, const struct end_plan *plan,
 			  struct sim_random *random)
 {
@@ -26,7 +26,7 @@ static void make_receives(struct script *script, uint32_t length, const struct e
 	}
 }
 
-/* A fault that the sender's adapter finds; the message is not sent. */
+/* Adds an error that the sender's adapter detects; the message is not sent. */
 static void spoil_locally(struct message *message, enum eng_qp_type type, struct sim_random *random)
 {
 	message->flags &= ~(uint32_t)ENG_INLINE;
@@ -41,7 +41,7 @@ static void spoil_locally(struct message *message, enum eng_qp_type type, struct
 	}
 }
 
-/* A fault that the receiver's adapter finds; the message is lost. */
+/* Adds an error that the receiver's adapter detects; the message is lost. */
 static void spoil_remotely(struct message *message, const struct area *remote,
 			   struct sim_random *random)
 {
@@ -79,7 +79,7 @@ static void make_datagram(struct message *message, const struct plan *plan, uint
 		message->wire_qkey ^= 1u << random_below(random, 31);
 		message->qkey = message->wire_qkey;
 	} else if (random_chance(random, 200)) {
-		/* The high bit stands for the QP's own. */
+		/* With the high bit set, the QP's own Q_Key is sent. */
 		message->qkey = 0x80000000u | (uint32_t)random_next(random);
 		message->wire_qkey = plan->qkey[connection][side];
 	}

@@ -67,7 +67,7 @@ uint32_t script_by_ssn(const struct script *script, uint32_t ssn)
 {
 	uint32_t low = 0, high = script->message_count;
 
-	/* The first one with this number: local requests behind it have it too. */
+	/* Finds the first message with this SSN: local requests after it have it too. */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
