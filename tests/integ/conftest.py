@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Places to run programs at, for every test of the folders below."""
+"""Fixtures of all tests below: the network namespaces ("places") in which programs run."""
 import os
 import sys
 
@@ -11,7 +11,7 @@ import harness  # noqa: E402
 
 
 def pytest_configure(config):
-    # A skipped test says why, always.
+    # Always print the reasons of skipped tests.
     config.option.reportchars += "s"
 
 
@@ -36,14 +36,14 @@ def veth_of_module(scratch):
 
 @pytest.fixture
 def loopback(loopback_of_module):
-    """uroce_lo, with no other process on it."""
+    """A place with the device uroce_lo; kills the programs that a test has left running."""
     yield loopback_of_module
     loopback_of_module.close()
 
 
 @pytest.fixture
 def veth(veth_of_module):
-    """One of two joined namespaces, the other one is its peer."""
+    """One of two namespaces that a veth pair connects; the other one is its peer."""
     yield veth_of_module
     veth_of_module.close()
     veth_of_module.peer.close()

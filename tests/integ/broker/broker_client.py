@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A client of uroce-broker by its protocol, <rdma/uroce-broker.h>, for test_broker.py."""
+"""A client of uroce-broker for tests; it implements the protocol of <rdma/uroce-broker.h>."""
 import array
 import contextlib
 import ctypes
@@ -47,7 +47,7 @@ def new_socket(place, family, kind):
 
 def listeners(place):
     """Numbers of the names of brokers that listen at the place."""
-    # The flags of a listener are SO_ACCEPTCON.
+    # A listener has the flag 0x10000, __SO_ACCEPTCON.
     found = (re.search(r" 00010000 .*@uroce-broker/1/(\d+)$", line) for line in place.net("unix"))
     return sorted({int(match[1]) for match in found if match})
 
@@ -91,7 +91,7 @@ class Ended(Exception):
 
 
 class Connection:
-    """A control connection; name: of the broker's listener, by default the highest."""
+    """A control connection; name: number of the broker's name, by default the highest one."""
 
     def __init__(self, place, name=None):
         self.sock = new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -109,7 +109,7 @@ class Connection:
         return receive(self.sock)
 
     def ask(self, kind, body=b"", descriptors=()):
-        """What follows the header of the reply, its error and its descriptors."""
+        """Sends a request; returns the reply without its header, its error and its descriptors."""
         number = next(self.numbers)
         self.send(message(kind, body, number), descriptors)
         reply, repeated, error, body, got = self.receive()
@@ -151,7 +151,7 @@ def receive(sock):
 
 
 class Client(Connection):
-    """A worker of one slot."""
+    """A client that has sent HELLO, by default as a new worker, which gets one slot."""
 
     def __init__(self, place, role=WORKER, slots=(), name=None):
         super().__init__(place, name)
@@ -162,7 +162,7 @@ class Client(Connection):
         self.locks, self.members = got[1:], {}
 
     def add_address(self, address, sock=None):
-        """The error, the flags, and the user that has the port; the member is kept."""
+        """Returns the error, the flags and the reserved field of the reply; keeps the member."""
         flags = 1 if sock else 0
         descriptors = [sock.fileno()] if sock else []
         body, error, got = self.ask(ADDRESS, address_body(address, flags), descriptors)
@@ -174,7 +174,7 @@ class Client(Connection):
         return error, *struct.unpack("=II", body[ENDPOINT.size:])
 
     def lookup(self, address, slot):
-        """The error, and the inode of the slot's socket on the address or None."""
+        """Returns the error, and the inode of the slot's member on the address or None."""
         _, error, got = self.ask(LOOKUP, endpoint(address) + struct.pack("=II", slot, 0))
         inodes = [os.fstat(fd).st_ino for fd in got]
         for fd in got:
@@ -197,7 +197,7 @@ class Client(Connection):
 
 
 def bth(slot, mark, index=100):
-    """A datagram for a queue pair of this slot, to be told from others by the PSN."""
+    """A datagram for a queue pair of this slot; mark, its PSN, distinguishes it from others."""
     return struct.pack(">BBHII", 4, 0, 0xFFFF, slot << SLOT_SHIFT | index, mark)
 
 
@@ -211,7 +211,7 @@ def is_trial(data):
 
 
 class Sender:
-    """A peer that sends from one port to the port of RoCE."""
+    """A peer that sends from one UDP port to the RoCEv2 port."""
 
     def __init__(self, place, address="127.0.0.1"):
         self.family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -226,7 +226,7 @@ class Sender:
 
 
 def arrived(sock, seconds=0.0):
-    """All datagrams at a member; waits so many seconds for the first one."""
+    """Returns all datagrams that a member has received; waits up to seconds for the first one."""
     found = []
     while select.select([sock], [], [], 0 if found else seconds)[0]:
         found.append(sock.recv(65536))

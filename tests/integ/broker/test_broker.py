@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""uroce-broker, by its protocol: Documentation/decisions/broker.md."""
+"""Tests of uroce-broker's protocol, see Documentation/decisions/broker.md."""
 import contextlib
 import errno
 import os
@@ -15,14 +15,14 @@ import pytest
 import broker_client as bc
 import harness
 
-IDLE = 0.2  # seconds; in the environment in milliseconds
+IDLE = 0.2  # seconds; the environment variable has milliseconds
 LINGER = 5
 OTHER_UID = 54321
 ADDRESS = "127.0.0.1"
 
 
 def until(condition, what, seconds=harness.PATIENCE):
-    """Waits for a condition; what describes its absence, or is called for that."""
+    """Waits for a condition; what is the message of a failure, or a function that returns it."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, what() if callable(what) else what
@@ -55,7 +55,7 @@ def broker(place):
     """A broker that stays until the test ends."""
     process = place.start(broker_program(place), "--stay")
     until(lambda: bc.listeners(place), process)
-    # It has set its limit of descriptors when it replies.
+    # Wait for a reply: the broker sets its limit of descriptors before it replies.
     with contextlib.closing(bc.Client(place, bc.GUEST)) as guest:
         assert guest.alive()
     yield process
@@ -89,7 +89,7 @@ def on_address(new, count):
 
 
 def test_welcome(broker, place, clients):
-    """A worker gets a slot of its own, a delivery socket, and a lock that has the slot's name."""
+    """Each worker gets a slot, a delivery socket and a lock: a socket bound to the slot's name."""
     made = [clients() for _ in range(3)]
     assert [client.error for client in made] == [0, 0, 0]
     assert len({client.slot for client in made}) == 3
@@ -109,7 +109,7 @@ def test_guest_has_no_slot(broker, clients):
 
 
 def test_lock_outlives_the_connection(broker, place, clients):
-    """The name is bound while the worker has the lock, and no other worker gets the slot."""
+    """While a worker holds the lock, the name is bound and no other worker gets the slot."""
     first = clients()
     slot = first.slot
     first.sock.close()
@@ -120,7 +120,7 @@ def test_lock_outlives_the_connection(broker, place, clients):
 
 
 def test_further_slots(broker, clients, sender):
-    """Further slots of a worker lead to its one member; it has 64 of them at most."""
+    """A worker has at most 64 slots; datagrams for each of them arrive at its one member."""
     worker, other = on_address(clients, 2)
     slots = {worker.slot}
     for _ in range(63):
@@ -140,9 +140,9 @@ def test_further_slots(broker, clients, sender):
 
 @contextlib.contextmanager
 def no_descriptor_left(pid="self"):
-    """The process can open none while this lasts."""
+    """In this context the process cannot open a descriptor."""
     folder = f"/proc/{pid}/fd"
-    # Without the one by which the folder was read.
+    # Without the descriptor by which listdir() has read the directory.
     used = {int(fd) for fd in os.listdir(folder) if os.path.lexists(f"{folder}/{fd}")}
     lowest_free = min(set(range(len(used) + 1)) - used)
     number = 0 if pid == "self" else pid
@@ -153,7 +153,8 @@ def no_descriptor_left(pid="self"):
 
 
 def test_slot_that_was_not_received(broker, clients):
-    """The kernel drops its lock when the worker has no descriptor left; a request gets it again."""
+    """If a worker has no descriptor left, the kernel drops the lock that a reply passes.  The next
+    request gets the same slot with its lock."""
     worker, other = clients(), clients()
     worker.send(bc.message(bc.SLOT, struct.pack("=II", bc.NO_SLOT, 0), number=2))
     assert select.select([worker.sock], [], [], harness.PATIENCE)[0]
@@ -172,8 +173,8 @@ def test_slot_that_was_not_received(broker, clients):
 def find_lost(sender, living, dead=(), seconds=harness.PATIENCE):
     """Sends ten datagrams to each slot; returns slot and number of those that were lost.
 
-    Each living worker gets its own datagrams, in their order, and no other.  Those for dead slots
-    do not count.
+    Each worker in living must get its own datagrams, in their order, and no others.  Datagrams for
+    the slots in dead, whose workers have ended, do not count.
     """
     for number in range(10):
         for slot in dead:
@@ -195,7 +196,7 @@ def find_lost(sender, living, dead=(), seconds=harness.PATIENCE):
 
 
 def check_steering(sender, living, dead=()):
-    """Each living worker gets its own datagrams and no other; those for dead slots are lost."""
+    """Each worker in living must get all its own datagrams and no others, see find_lost()."""
     assert find_lost(sender, living, dead) == []
 
 
@@ -208,7 +209,7 @@ def test_steering(broker, clients, sender):
         dead.append(client.slot)
         client.close()
         check_steering(sender, living, dead)
-    # Slots of nobody, and what is too short to have a slot.
+    # A datagram that is too short to contain a slot, and one for an unused slot.
     sender.send(b"short")
     sender.send(bc.bth(bc.SLOTS - 1, 1))
     check_steering(sender, living, dead)
@@ -222,7 +223,7 @@ def inode(client):
 
 
 def test_look(broker, clients):
-    """Another slot's socket, which is the one that its client gets, now or later."""
+    """LOOKUP returns the member that the client of another slot has, or -ENOENT."""
     user, other = on_address(clients, 2)
     assert user.lookup(ADDRESS, other.slot) == (0, inode(other))
     assert user.lookup("127.0.0.2", other.slot) == (-errno.ENOENT, None)
@@ -230,7 +231,8 @@ def test_look(broker, clients):
 
 
 def test_look_before_address(broker, place, clients, sender):
-    """More members than there are spare ones are promised, and none of them to two clients."""
+    """LOOKUP reserves members for clients that have not requested the address, also for more
+    clients than there are spare members, and never one member for two clients."""
     user, *late = [clients() for _ in range(7)]
     assert user.lookup(ADDRESS, late[0].slot) == (-errno.ENOENT, None)
     assert user.add_address(ADDRESS) == (0, 0, 0)
@@ -242,7 +244,7 @@ def test_look_before_address(broker, place, clients, sender):
         assert inode(client) == seen[client]
     assert inode(late[0]) not in seen.values()
     check_steering(sender, [user, *late[:4]], [client.slot for client in late[4:]])
-    # One that has ended without its member leaves it to others.
+    # If a client ends before it requests its reserved member, another client gets the member.
     sockets = len(place.sockets()[1])
     late[4].close()
     assert on_address(clients, 1)[0].alive() and len(place.sockets()[1]) == sockets
@@ -271,7 +273,7 @@ def test_steering_of_many(broker, clients, sender):
 
 
 def test_member_of_a_dead_worker_is_drained(broker, clients, sender):
-    """A slot's next owner finds nothing in the member that was meant for the one before."""
+    """The next worker that gets a slot does not receive datagrams for the previous worker."""
     dead, other = on_address(clients, 2)
     slot = dead.slot
     for number in range(20):
@@ -309,7 +311,7 @@ def test_ipv6(broker, place, clients):
 
 
 def test_address_of_nobody(broker, clients):
-    """An error is a reply, and the connection goes on."""
+    """A request that fails gets a reply with the error, and the connection goes on."""
     client = clients()
     error, user, _ = client.add_address("192.0.2.77")
     assert error == -errno.EADDRNOTAVAIL and user == 0 and not client.members
@@ -317,10 +319,11 @@ def test_address_of_nobody(broker, clients):
 
 
 def test_member_that_cannot_be_passed(broker, place, clients):
-    """It is not used: the port is free as soon as nobody else has it."""
+    """A client that cannot be passed a member does not use the address: the port becomes free when
+    the last user of the address ends."""
     user, = on_address(clients, 1)
     refused = clients()
-    # The broker has closed its copies of the descriptors in WELCOME when it replies.
+    # Wait for a reply: the broker has then closed its copies of the descriptors in WELCOME.
     assert refused.alive()
     with no_descriptor_left(*bc.brokers(place)):
         assert refused.add_address(ADDRESS)[0] == -errno.ENFILE
@@ -339,12 +342,12 @@ def test_member_that_cannot_be_passed(broker, place, clients):
 
 @pytest.fixture
 def old_kernel(monkeypatch):
-    """As before 6.16: connections can carry descriptors."""
+    """Behavior of Linux before 6.16: other users can send descriptors to the broker."""
     monkeypatch.setenv("UROCE_TEST_OLD_KERNEL", "1")
 
 
 def lingering(address):
-    """A TCP socket whose last close waits for what its peer never reads."""
+    """A TCP socket whose last close() blocks for LINGER seconds, as its peer never reads."""
     sock = socket.create_connection(address)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGER))
     sock.setblocking(False)
@@ -355,13 +358,13 @@ def lingering(address):
 
 
 def send_lingering(place):
-    """Leaves another user's connection to the broker, the close of which lingers."""
+    """Connects to the broker as another user and sends a socket whose close() blocks."""
     name = f"\0uroce-broker/{bc.VERSION}/{max(bc.listeners(place))}"
     sock = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with sock, socket.create_server(("127.0.0.1", 0)) as server:
         child = os.fork()
         if child == 0:
-            # Whatever happens: this is a copy of the test.
+            # The child is a copy of the test process and must exit here in any case.
             with contextlib.suppress(BaseException):
                 tcp = lingering(server.getsockname())
                 os.setuid(OTHER_UID)
@@ -375,7 +378,8 @@ def send_lingering(place):
 
 
 def served_after_a_lingering_connection(pid, place, clients):
-    """How long a client waited for the broker, which had no descriptor left for that connection."""
+    """Returns the seconds that a client waited for the broker after the broker had to reject a
+    lingering connection because it had no descriptor left."""
     with no_descriptor_left(pid):
         os.kill(pid, signal.SIGSTOP)
         received = send_lingering(place)
@@ -388,10 +392,11 @@ def served_after_a_lingering_connection(pid, place, clients):
 
 
 def test_no_descriptor_for_a_lingering_connection(old_kernel, broker, place, clients):
-    """The broker rejects it without waiting, and serves its own user's clients."""
+    """The broker rejects the connection without waiting for its close(), and goes on to serve the
+    clients of its own user."""
     pid, = bc.brokers(place)
     harness.in_time(lambda: served_after_a_lingering_connection(pid, place, clients), LINGER / 2)
-    # It rejects again.
+    # The broker can reject more connections.
     with no_descriptor_left(pid):
         assert bc.Connection(place).ends()
 
@@ -500,7 +505,7 @@ def test_bad_request(broker, clients, sender, name):
 
 @pytest.mark.parametrize("count", (1, 2, 64, 253))
 def test_descriptors_of_no_use(broker, clients, sender, count):
-    """They end the connection and are closed."""
+    """Descriptors in a message that must not carry any end the connection and are closed."""
     other, bad = on_address(clients, 2)
     read, write = os.pipe()
     bad.send(bc.message(bc.PING), [write] * count)
@@ -529,7 +534,8 @@ def test_bad_delivery(broker, clients, sender, name):
 
 
 def beside_silent_connections(place, clients):
-    """How long it took until a worker was served, and until the broker had ended all of them."""
+    """Opens connections that send nothing; returns the seconds until a worker was served, and until
+    the broker had ended all these connections."""
     silent = [bc.Connection(place) for _ in range(200)]
     start = time.monotonic()
     assert clients().error == 0
@@ -542,7 +548,8 @@ def beside_silent_connections(place, clients):
 
 
 def test_silent_connections(broker, place, clients):
-    """Without HELLO a connection lasts a second; many of them keep no worker out."""
+    """The broker ends connections that send no HELLO for a second; many of them do not prevent a
+    worker from being served."""
     harness.good_try(lambda: beside_silent_connections(place, clients),
                      lambda took: took[0] < 1 and took[1] < 4)
 
@@ -572,7 +579,7 @@ print("got", got, flush=True)
 
 
 def beside_a_stranger(place, clients):
-    """How long a worker waited for what it needs."""
+    """Returns the seconds until a worker got its slot and member while another user connects."""
     stranger = place.start(harness.PYTHON, "-c", STRANGER, max(bc.listeners(place)),
                            bc.message(bc.HELLO, HELLO_BODY).hex(), user=harness.NOBODY)
     stranger.await_words("begun")
@@ -584,7 +591,7 @@ def beside_a_stranger(place, clients):
 
 
 def test_another_user(broker, place, clients, sender):
-    """A stranger gets nothing from the broker, and does not hold up those whom it serves."""
+    """Another user gets nothing from the broker and does not delay the broker's own clients."""
     harness.need_root()
     other, = on_address(clients, 1)
     harness.in_time(lambda: beside_a_stranger(place, clients), 1)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Pairs of stock programs while their uroce-broker is killed, stopped and continued at random.
 
-Now and then one end of a pair is killed as well.  All other pairs end well, the other end of that
-one is told, and in the end nothing is left.  Only with UROCE_INTEG_LONG=1: what test_many.py and
-test_broker_death.py do to brokers runs always.  UROCE_CHAOS_SEED=N draws the same again, but not at
-the same moments; UROCE_CHAOS_PROCESSES=N and UROCE_CHAOS_SECONDS=N say how many and how long.
+From time to time one end of a pair is killed as well.  All other pairs must succeed, the peer of a
+killed process must notice that, and no process, socket or memory file may be left at the end.  Runs
+only with UROCE_INTEG_LONG=1; test_many.py and test_broker_death.py test killed and stopped brokers
+in each run.  UROCE_CHAOS_SEED=N repeats the random choices of a run, but not their times;
+UROCE_CHAOS_PROCESSES=N and UROCE_CHAOS_SECONDS=N set the number of processes and the duration.
 
-Each program has a session of its own.  With kernel.sched_autogroup_enabled=1 Linux divides the
+Each program has its own session.  With kernel.sched_autogroup_enabled=1 Linux divides the
 processors among sessions, and captures have shown threads that were ready to run and did not for
-1.9 s; then "transport retry counter exceeded" is the kernel's doing.
+1.9 s; "transport retry counter exceeded" is then caused by the kernel.
 """
 import concurrent.futures
 import contextlib
@@ -35,25 +36,26 @@ pytestmark = [
 SEED = int(os.environ.get("UROCE_CHAOS_SEED", time.time_ns() % 1000000))
 PROCESSES = int(os.environ.get("UROCE_CHAOS_PROCESSES", "100"))
 SECONDS = float(os.environ.get("UROCE_CHAOS_SECONDS", "120"))
-BETWEEN_BROKERS = 1  # seconds from one that is killed or stopped to the next, on the average
+BETWEEN_BROKERS = 1  # mean seconds between two kills or stops of brokers
 BETWEEN_VICTIMS = 3
 STOPPED = 0.3, 2.5  # seconds: the clients of a broker look for another one after 1.5
-# Seconds that a pair may take: so many wait for so few processors, those that poll for each other.
+# Time limit of a pair in seconds, long because many processes, some of which poll, compete for few
+# processors.
 BOUND = 60 + 3 * PROCESSES
-# ... and the other end of one that was killed: a broker may be killed at the same moment.
+# Seconds within which the peer of a killed process must notice; a broker may be killed as well.
 TOLD = harness.PATIENCE
 LAST_EVENTS = 12
 
 
 def shown(place, process):
-    """What uroce-stat says of it; None while a broker does not answer."""
+    """Returns the statistics of the process from uroce-stat; None while a broker does not reply."""
     stat = os.path.join(place.scratch.bin, "uroce-stat")
     process = place.run(stat, "--json", process.pid)
     return json.loads(process.output) if process.popen.returncode == 0 else None
 
 
 class Pair:
-    """A server and its client, under way; victim is the one of them that was killed."""
+    """A server and its client; victim is the process that was killed, or None."""
 
     def __init__(self, begun, processes):
         self.begun, self.processes = begun, processes
@@ -69,10 +71,10 @@ class Pair:
             process.kill()
 
     def may_wait(self, place):
-        """Whether the other end of a killed one waits for what no adapter tells it of: a message,
-        or a first connection.  None if that cannot be seen at the moment."""
+        """Returns true if the peer of the killed process waits for something that no adapter
+        reports: a message, or a first connection.  Returns None if uroce-stat gets no reply."""
         survivor, = (process for process in self.processes if process is not self.victim)
-        # rping has a state in which it does not end then.
+        # In one of its states rping does not end after this event.
         if "DISCONNECT EVENT" in survivor.errors:
             return True
         found = shown(place, survivor)
@@ -81,7 +83,8 @@ class Pair:
             for process in found)
 
     def wrong(self, place, now):
-        """What is wrong with it, "" if nothing; None if it has not ended and need not have."""
+        """Returns a description of the pair's failure; "" if it has succeeded or its killed process
+        excuses it; None if it has not ended and still has time."""
         if not any(process.running() for process in self.processes):
             return "".join(self.wrong_end(process) for process in self.processes)
         late = now - self.begun - BOUND if self.victim is None else now - self.killed - TOLD
@@ -95,7 +98,7 @@ class Pair:
     def wrong_end(self, process):
         code = process.popen.returncode
         good = code == 0 or (code == 255 and harness.RPING_IS_OVER in process.said)
-        # The other end of a victim fails in many ways, or has just had all that it waits for.
+        # The peer of a killed process may fail in many ways, or may have succeeded just before.
         if self.victim is None and not good or process is not self.victim and code < 0:
             return f"exit code {code} "
         return "complains " if "uroce: " in process.errors else ""
@@ -107,7 +110,7 @@ class Pair:
 
 
 def await_listener(place, server):
-    """Asks that process alone, and not often: many do so at once."""
+    """Queries only this process, and rarely, because many threads do so at the same time."""
     until = time.monotonic() + BOUND
     while not any(process["listeners"] for process in shown(place, server) or []):
         assert server.running() and time.monotonic() < until, f"does not listen: {server}"
@@ -115,13 +118,13 @@ def await_listener(place, server):
 
 
 def start(place, seed):
-    """A pair that takes between a moment and some seconds, and polls or sleeps."""
+    """Starts a pair that runs for up to some seconds and polls or waits for events."""
     rng = random.Random(seed)
     begun = time.monotonic()
-    # Those that are told so by both ends exchange packets through shared memory.
+    # With "on", which both ends get, packets go through shared memory.
     env = {"UROCE_SHM": rng.choice(["off", "off", "on"])}
     if rng.random() < 0.5:
-        # Those that poll wait for each other's processor.
+        # Fewer rounds without -e: processes that poll keep each other from the processors.
         words = rng.choice([["10"], ["500"], ["10", "-e"], ["2000", "-e"], ["20000", "-e"]])
         command = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", *words]
         return Pair(begun, harness.start_pair(place, command, env=env))
@@ -134,7 +137,7 @@ def start(place, seed):
 
 
 class Crowd:
-    """The pairs under way; new ones start beside those, several at a time."""
+    """The running pairs; several new pairs can start at the same time, in threads of a pool."""
 
     def __init__(self, place, rng, pool, size):
         self.place, self.rng, self.pool, self.size = place, rng, pool, size
@@ -146,7 +149,7 @@ class Crowd:
             self.starting.append(self.pool.submit(start, self.place, self.rng.random()))
 
     def look(self, events):
-        """Those that have started join, those that are over leave."""
+        """Adds the pairs that have started, and checks and removes those that have ended."""
         for future in [f for f in self.starting if f.done()]:
             self.starting.remove(future)
             if error := future.exception():
@@ -180,7 +183,7 @@ class Crowd:
 
 
 class Brokers:
-    """Those of a place: one is killed, or stopped for a time."""
+    """The brokers of a place, of which random ones are killed or stopped for some time."""
 
     def __init__(self, place, rng):
         self.place, self.rng, self.stopped = place, rng, {}
@@ -207,12 +210,12 @@ class Brokers:
     def go_on(self, now=float("inf")):
         for pid in [pid for pid, end in self.stopped.items() if end <= now]:
             del self.stopped[pid]
-            # A stopped one can be killed, too.
+            # Some brokers are killed while they are stopped.
             self.signal(pid, self.rng.choice([signal.SIGCONT, signal.SIGCONT, signal.SIGKILL]))
 
 
 class Dice:
-    """Says when the next one of some events is due."""
+    """Random times of events with this mean number of seconds between them."""
 
     def __init__(self, rng, seconds):
         self.rng, self.seconds, self.due = rng, seconds, time.monotonic() + seconds
@@ -225,7 +228,7 @@ class Dice:
 
 
 def disturb(crowd, brokers, chaos, rng):
-    """Until the time is over and all have ended."""
+    """Disturbs brokers and pairs for SECONDS; returns when all pairs have ended."""
     end = time.monotonic() + SECONDS
     broker_dice, victim_dice = Dice(rng, BETWEEN_BROKERS), Dice(rng, BETWEEN_VICTIMS)
     while (now := time.monotonic()) < end or crowd.starting or crowd.pairs:
@@ -243,7 +246,7 @@ def disturb(crowd, brokers, chaos, rng):
 
 
 def processes_of(place):
-    """What runs in the place's network namespace."""
+    """Names, by process id, of the processes in the place's network namespace."""
     own = os.stat(f"/proc/{place.holder.pid}/ns/net").st_ino
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -259,7 +262,8 @@ def test_pairs(place, broker):
     before, files = processes_of(place), set(os.listdir("/dev/shm"))
     rng = random.Random(SEED)
     size = max(1, PROCESSES // 2)
-    # Its threads live as long as what they have started: see setpriv --pdeathsig in harness.py.
+    # A process is killed when the thread that started it ends: see setpriv --pdeathsig in
+    # harness.py.
     with concurrent.futures.ThreadPoolExecutor(size) as pool:
         crowd, brokers = Crowd(place, rng, pool, size), Brokers(place, rng)
         try:

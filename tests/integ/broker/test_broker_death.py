@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What programs notice of the death of their uroce-broker."""
+"""Programs whose uroce-broker is killed or stopped."""
 import array
 import contextlib
 import itertools
@@ -25,7 +25,7 @@ __all__ = ["broker", "place", "short_idle"]
 
 
 def run_pair(place, seconds=harness.PATIENCE):
-    """Both ends of a pair that exchanges some messages with each other."""
+    """Runs a pair that exchanges some messages; returns the seconds that it took."""
     start = time.monotonic()
     words = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "50"]
     for process in reversed(harness.start_pair(place, words)):
@@ -39,7 +39,8 @@ def one_broker(place):
 
 
 def pair_beside_killed_brokers(place):
-    """The stream of a pair from before the first to after the last; None if it was over before."""
+    """Kills five brokers while a pair sends a stream, and runs another pair after each of them.
+    Returns the first pair, or None if its stream ended too early."""
     words = ["ib_send_bw", "-d", "uroce_lo", "-F", "-D", "10", "-s", "4096", "-x", "0"]
     server, client = harness.start_pair(place, words)
     run_pair(place)
@@ -57,7 +58,7 @@ def pair_beside_killed_brokers(place):
 
 @pytest.mark.skipif(not shutil.which("ib_send_bw"), reason="no perftest here")
 def test_broker_is_killed(place):
-    """Traffic goes on, and new processes find a new broker; the last one ends."""
+    """Traffic goes on, and new processes find a new broker; the last broker ends."""
     harness.tries(lambda: pair_beside_killed_brokers(place))
     until(lambda: not bc.brokers(place), "the broker does not end")
     place.await_no_sockets()
@@ -80,7 +81,7 @@ def first_datagram_took(place, is_stopped):
 
 @pytest.mark.parametrize("is_stopped", (False, True))
 def test_first_datagram_to_a_process(place, is_stopped):
-    """Its sender requests the receiver's socket from the broker, and waits a second at most."""
+    """The sender requests the receiver's socket from the broker, and waits a second at most."""
     harness.in_time(lambda: first_datagram_took(place, is_stopped), 1.5 if is_stopped else 0.5)
 
 
@@ -95,7 +96,7 @@ def test_idle_after_a_return(place):
 
 
 def run_pair_beside_a_stopped_broker(place):
-    """How long it took; the stopped one ends as soon as it runs again."""
+    """Returns the seconds that the pair took; the stopped broker must end when it continues."""
     old = one_broker(place)
     os.kill(old, signal.SIGSTOP)
     try:
@@ -109,7 +110,7 @@ def run_pair_beside_a_stopped_broker(place):
 
 
 def test_broker_is_stopped(place):
-    """It is replaced."""
+    """A stopped broker is replaced, and traffic goes on."""
     server, client = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
                                                 "-n", "100000000"])
     harness.in_time(lambda: run_pair_beside_a_stopped_broker(place), 5)
@@ -121,8 +122,9 @@ def test_broker_is_stopped(place):
 
 @pytest.mark.parametrize("wait", ([], ["-e"]), ids=("polls", "sleeps"))
 def test_new_broker_does_not_reply(place, wait):
-    """Its clients wait a second for it.  Members that have moved get no packets until the next one
-    has found them, longer than eight timeouts of 67 ms: these do not count."""
+    """Clients wait a second for a new broker that does not reply.  Members whose index has changed
+    get no packets until the next broker has found them, which takes longer than eight timeouts of
+    67 ms; these timeouts must not use up the retries."""
     pair = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
                                       "-n", "100000000", *wait])
     until(lambda: all(process.ticks() > 0.1 for process in pair), "no traffic")
@@ -157,7 +159,7 @@ os.execv(sys.argv[2], ["uroce-broker"])
 
 def test_broker_is_ready_to_run(place):
     """A broker that does not reply for a second is not replaced while it is ready to run: on a busy
-    host others run."""
+    host it may wait for a processor."""
     broker = place.start(harness.PYTHON, "-c", LATE_BROKER, 2.5, broker_program(place))
     until(lambda: bc.listeners(place), broker)
     client = place.start("ibv_devinfo", "-d", "uroce_lo")
@@ -168,8 +170,9 @@ def test_broker_is_ready_to_run(place):
 
 
 def test_stopped_broker_ends_later(place):
-    """The last members of a group move into the places of its members, which the new broker finds
-    out before the queue pairs that they belong to use up their retries (0.54 s)."""
+    """When a stopped broker ends, its members are closed, and the last members of the group take
+    their indexes.  The new broker must detect this before the queue pairs of the members that have
+    moved use up their retries (0.54 s)."""
     pingpong = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "100000000"]
     pairs = [harness.start_pair(place, pingpong)]
     for _ in range(3):
@@ -178,7 +181,7 @@ def test_stopped_broker_ends_later(place):
         pairs.append(harness.start_pair(place, pingpong))
         until(lambda: len(bc.brokers(place)) == 2, "there is no new broker")
         run_pair(place)
-        # Nothing changes for so long that the new broker counts the members less often.
+        # After this time without changes the new broker counts the members less often.
         time.sleep(0.7)
         os.kill(old, signal.SIGKILL)
         time.sleep(1)
@@ -189,8 +192,9 @@ def test_stopped_broker_ends_later(place):
 
 
 def test_stopped_broker_ends_beside_another(place):
-    """Nobody finds the members that move then, until the queue pairs that they belong to ask their
-    broker whether it is well, and start another one."""
+    """One of two stopped brokers is killed.  Nobody detects the members that move then, until the
+    processes whose queue pairs time out find that their broker does not reply, and start another
+    one."""
     pingpong = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "100000000"]
     pairs = [harness.start_pair(place, pingpong)]
     until(lambda: all(process.ticks() > 0.1 for process in pairs[0]), "no traffic")
@@ -212,7 +216,7 @@ def test_stopped_broker_ends_beside_another(place):
 
 @contextlib.contextmanager
 def doomed_broker(place):
-    """The listening socket of the first broker's name, without a broker behind it."""
+    """A socket that listens at the first broker name, without a broker that serves it."""
     doomed = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with contextlib.closing(doomed):
         doomed.settimeout(harness.PATIENCE)
@@ -222,7 +226,7 @@ def doomed_broker(place):
 
 
 def test_brokers_that_die_at_once(place):
-    """A program that begins amid their deaths finds one that lives: it searches for 5 s."""
+    """A program whose first brokers end at once finds one that runs: it searches for 5 s."""
     with doomed_broker(place) as doomed:
         program = place.start("ibv_devinfo", "-d", "uroce_lo")
         for _ in range(6):
@@ -240,7 +244,7 @@ def rping_server(place, port, *words):
 
 
 def greet_and_die(place, listener):
-    """A broker that welcomes one client, and ends when it is asked for something."""
+    """Acts as a broker that replies to one client's HELLO and ends when it gets a request."""
     control = listener.accept()[0]
     control.settimeout(harness.PATIENCE)
     kind, number, _, body, _ = bc.receive(control)
@@ -260,7 +264,8 @@ def greet_and_die(place, listener):
 
 @needs_rping
 def test_requests_of_brokers_that_die(place):
-    """What a program asks for when brokers die is given by one that lives: it asks for 10 s."""
+    """A program whose brokers end before they reply repeats its request, for up to 10 s, until a
+    broker replies."""
     with doomed_broker(place) as doomed:
         server = place.start("rping", "-s", "-a", ADDRESS, "-p", 7903)
         for _ in range(6):
@@ -269,7 +274,7 @@ def test_requests_of_brokers_that_die(place):
 
 
 def client_after_a_killed_broker(place):
-    """How long it took."""
+    """Kills the broker; returns the seconds that a client then takes."""
     os.kill(one_broker(place), signal.SIGKILL)
     start = time.monotonic()
     place.start("rping", "-c", "-V", "-C", 10, "-a", ADDRESS, "-p", 7901).done()
@@ -286,7 +291,8 @@ def test_listener_at_the_next_broker(place):
 
 
 def peer_of_a_killed_process(place, moment):
-    """Returns the seconds after which it reported the disconnection."""
+    """Kills a client, and its broker if moment is not empty; returns the seconds until the client's
+    server reported the disconnection."""
     server = rping_server(place, 7902)
     client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7902)
     client.await_words("ping data")
@@ -313,19 +319,21 @@ def disconnection_took(place, server):
 @needs_rping
 @pytest.mark.parametrize("moment", ("", "broker killed before", "broker killed with it"))
 def test_peer_of_a_killed_process(place, moment):
-    """It gets the DREQ that the broker sends; without a broker that can, it finds out itself."""
+    """The peer gets a DREQ that the broker sends; if no broker can send it, the peer detects the
+    end of the process itself."""
     harness.in_time(lambda: peer_of_a_killed_process(place, moment), 2)
 
 
 def peer_when_slots_are_given_again(place):
-    """Returns the seconds after which it reported the disconnection."""
+    """Kills a client and its broker while its server is stopped; returns the seconds until the
+    server, when it continues, reported the disconnection."""
     server = rping_server(place, 7904)
     client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7904)
     client.await_words("ping data")
     os.kill(server.pid, signal.SIGSTOP)
     os.kill(one_broker(place), signal.SIGKILL)
     client.kill()
-    # They hold the first slots that the next broker gives.
+    # These servers get the first slots that the next broker assigns.
     for port in range(7905, 7909):
         rping_server(place, port)
     os.kill(server.pid, signal.SIGCONT)
@@ -334,7 +342,8 @@ def peer_when_slots_are_given_again(place):
 
 @needs_rping
 def test_slot_of_a_killed_process_rests(place):
-    """The next broker gives it to nobody soon, so that its peers see that nobody has it."""
+    """The next broker does not assign the slot soon, so that peers of the killed process see that
+    no process has it."""
     harness.in_time(lambda: peer_when_slots_are_given_again(place), 5)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What workers have after the death of their uroce-broker, by its protocol."""
+"""Tests of the broker protocol: workers return to the next broker with their slots, members and
+ports after theirs has ended."""
 import errno
 import os
 import signal
@@ -22,7 +23,7 @@ __all__ = ["clients", "place", "sender", "short_idle"]
 
 
 def start_broker(place):
-    """The next broker, which takes the name above the highest one."""
+    """Starts a broker, which takes the lowest free name above the highest one in use."""
     process = place.start(broker_program(place), "--stay")
     until(lambda: bc.listeners(place), process)
     return process
@@ -34,7 +35,7 @@ def kill(broker, place):
 
 
 class Worker(bc.Client):
-    """It keeps its slots and members when its broker dies, and answers probes."""
+    """A worker that keeps its slots and members when its broker ends, and that answers probes."""
 
     answered = False
 
@@ -50,7 +51,7 @@ class Worker(bc.Client):
             assert self.add_address(address, sock) == (0, 1, 0)
 
     def answer_probes(self):
-        """Answers the probes that have come; returns all other datagrams."""
+        """Answers the probes that have arrived; returns all other datagrams."""
         others = []
         for address, sock in self.members.items():
             for data in bc.arrived(sock):
@@ -61,7 +62,7 @@ class Worker(bc.Client):
         return others
 
     def answer(self, address, index, secret, number):
-        """As a worker does, not those of a broker before this one."""
+        """Answers a probe as a real worker does: only if this broker has sent it."""
         if secret == self.secret:
             self.answered = True
             body = bc.endpoint(address) + struct.pack("=II", index, number)
@@ -92,8 +93,8 @@ def answer_probes(workers, seconds):
 def settle(workers, sender):
     """Waits until the broker steers to each of these workers, which answer its probes.
 
-    The steering of the broker before it holds until it has the first answers.  Two replies later
-    it has read them.
+    The steering program of the previous broker stays attached until the new broker has the first
+    answers.  After two replies to PING the broker has read them.
     """
     def all_answered():
         for worker in workers:
@@ -117,8 +118,8 @@ def settle(workers, sender):
 def check_while_counted(sender, living, dead=()):
     """As check_steering(), while the broker counts the members of the group.
 
-    It counts by a member that it adds for a moment; a datagram that the kernel looks up while that
-    one closes is lost.
+    To count, the broker adds a member for a moment.  A datagram whose member the kernel looks up
+    while the added one is being closed is lost, so one of some tries must be without loss.
     """
     harness.good_try(lambda: find_lost(sender, living, dead, 1), lambda lost: not lost)
 
@@ -142,7 +143,8 @@ def test_all_return(place, workers, sender):
 
 
 def test_members_move(place, workers, sender):
-    """Members that only the broker had are closed with it, and the last ones take their indexes."""
+    """When a broker is killed, members that only the broker held are closed, and the last members
+    of the group take their indexes."""
     broker = start_broker(place)
     living = on_address(workers, 20)
     dead = []
@@ -160,7 +162,8 @@ def test_members_move(place, workers, sender):
 
 
 def test_one_is_stopped(place, workers, sender):
-    """Slots whose indexes are unknown get nothing, and the others all that is theirs."""
+    """A worker that answers no probes gets nothing, because the broker does not know the index of
+    its member; the other workers get all their datagrams."""
     broker = start_broker(place)
     living = on_address(workers, 8)
     gone, stopped = living.pop(0), living.pop(3)
@@ -197,7 +200,7 @@ def test_one_comes_late(place, workers, sender):
 
 
 def test_forged_answers(place, workers, sender):
-    """Wrong indexes and rounds in PROBED do not lead to the wrong worker."""
+    """PROBED with wrong indexes and rounds does not make the broker steer to the wrong worker."""
     broker = start_broker(place)
     living = on_address(workers, 4)
     for index in range(8):
@@ -211,12 +214,12 @@ def test_forged_answers(place, workers, sender):
 
 
 def request(port):
-    """DATAGRAM with a REQ of the connection manager for this port of TCP, from another host."""
+    """A DATAGRAM message with a CM REQ from another host for this port of RDMA_PS_TCP."""
     mad = struct.pack(">4B3IHHI", 1, 7, 2, 3, 0, 0, 1, 0x10, 0, 0)
     mad = (mad + struct.pack(">IIQ", 77, 0, 0x01060000 + port)).ljust(256, b"\0")
     packet = struct.pack(">BBHIIII", 0x64, 0x40, 0xFFFF, 1, 0, 0x80010000, 1) + mad
     length, source = len(packet) + 4, "127.0.0.77"
-    # The fields that the ICRC does not cover are ones.
+    # The ICRC treats the fields that it does not cover as ones.
     path = struct.pack(">BBHHHBBH4s4sHHHH", 0x45, 255, 28 + length, 0, 0x4000, 255, 17, 0xFFFF,
                        socket.inet_aton(source), socket.inet_aton(ADDRESS), 5000, bc.UDP_PORT,
                        8 + length, 0xFFFF)
@@ -227,7 +230,7 @@ def request(port):
 
 
 def mads(worker):
-    """Reasons of the MADs that the broker has delivered: 2 for this worker, 4 for none."""
+    """Reasons of the MADs that the broker has delivered: 2 (for this client) or 4 (for none)."""
     reasons = []
     for data in bc.arrived(worker.delivery):
         if bc.HEADER.unpack_from(data)[0] == bc.DATAGRAM:
@@ -237,7 +240,8 @@ def mads(worker):
 
 @pytest.mark.parametrize("listens", (True, False), ids=("a listener", "no queue pair 1"))
 def test_request_while_a_client_claims(place, workers, listens):
-    """It waits until the last client has sent its last claim, for it may be for that one's port."""
+    """A REQ waits until the last client has sent its last claim, because the REQ may be for a port
+    of that client."""
     broker = start_broker(place)
     last, other = on_address(workers, 2)
     for _ in range(10):
@@ -255,7 +259,7 @@ def test_request_while_a_client_claims(place, workers, listens):
         assert last.ask(bc.GSI, struct.pack("=II", int(listens), 0))[1] == 0
         found = mads(last), mads(other)
         in_grace = time.monotonic() - begun < GRACE
-        # On a busy host this may be too late to see that the broker waits.
+        # On a busy host the grace period may be over, and the broker then waits for no client.
         if in_grace:
             break
     assert in_grace and early == []
@@ -263,7 +267,7 @@ def test_request_while_a_client_claims(place, workers, listens):
 
 
 def test_ports_return(place, workers):
-    """A port belongs to whom had it before, and can be bound by nobody else."""
+    """At a new broker a port belongs to the client that had bound it; no other can bind it."""
     broker = start_broker(place)
     first, second = workers(), workers()
     assert first.ask(bc.PORT, ports(1, port()))[1] == 0
@@ -280,8 +284,9 @@ def test_ports_return(place, workers):
 
 
 def test_lower_broker_ends(place, workers, monkeypatch):
-    """The one with a higher name replaces it, and serves its clients as soon as they return."""
-    # The second broker stays for as long as this test looks at it.
+    """A stopped broker is replaced by one with a higher name, which serves its clients as soon as
+    they return; the old broker ends when it continues."""
+    # The second broker, although idle, must run until the end of this test.
     monkeypatch.setenv("UROCE_TEST_BROKER_IDLE", str(harness.PATIENCE * 1000))
     old = start_broker(place)
     worker = workers()
@@ -300,7 +305,8 @@ def test_lower_broker_ends(place, workers, monkeypatch):
 
 @pytest.mark.parametrize("end", ("killed", "living"))
 def test_stopped_broker_without_workers(place, end):
-    """What a stopped broker still has of the port is its user's, so others can still begin."""
+    """The sockets that a stopped broker still has on the port belong to its user, so other programs
+    of this user can still start."""
     words = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n"]
     pair = harness.start_pair(place, [*words, "100000000"])
     until(lambda: len(place.sockets()[1]) > 3, "no members")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Eight servers and eight clients on one host, killed and started again in random order, with and
-without the broker: those that were not killed finish, with the right data."""
+"""Eight servers and eight clients on one host, killed and started again in random order, while
+their brokers run or are killed: pairs that were not killed must finish with the right data."""
 import concurrent.futures
 import contextlib
 import os
@@ -19,11 +19,11 @@ SECONDS = 60 if harness.LONG else 10
 SEED = int(os.environ.get("UROCE_INTEG_SEED", time.time_ns() % 1000000))
 SECONDS_BETWEEN_KILLS = 0.7
 SECONDS_BETWEEN_BROKERS = 1
-GRACE = 0.5  # seconds that the one whose peer was killed goes on, for whatever it does then
+GRACE = 0.5  # seconds that a process goes on after its peer was killed, to handle that
 
 
 class Pair:
-    """A server and its client, under way; killed is when one of them was killed."""
+    """A server and its client; killed is the time at which one of them was killed, or None."""
 
     def __init__(self, place, rng):
         self.place, self.rng, self.killed = place, rng, None
@@ -59,7 +59,7 @@ class PingPong(Pair):
 
 
 class Exchange(Pair):
-    """Data that is new each time, written to the peer and read from there."""
+    """Both ends write new data to the peer in each round and read it back."""
 
     def __init__(self, place, rng):
         super().__init__(place, rng)
@@ -85,7 +85,7 @@ def start(place, seed):
 
 
 class Crowd:
-    """The pairs under way; new ones start beside those, several at a time."""
+    """The running pairs; several new pairs can start at the same time, in threads of a pool."""
 
     def __init__(self, place, rng, pool, size):
         self.place, self.rng, self.pool, self.size = place, rng, pool, size
@@ -100,7 +100,7 @@ class Crowd:
         return [pair for pair in self.pairs if not pair.killed]
 
     def look(self):
-        """Those that have started join, those that are over leave."""
+        """Adds the pairs that have started and removes those that have ended."""
         for future in [f for f in self.starting if f.done()]:
             self.starting.remove(future)
             self.pairs.append(future.result())
@@ -125,7 +125,7 @@ class Crowd:
 
 
 class Brokers:
-    """Those of a place; each is killed after a second, or lives."""
+    """The brokers of a place: all are killed once a second, or none is."""
 
     def __init__(self, place, killed):
         self.place, self.deaths = place, 0
@@ -142,8 +142,8 @@ class Brokers:
 
 
 def kill_at_random(crowd, brokers, rng, patience):
-    """Until the time is over, which begins when the first ones have all started, and all have
-    ended."""
+    """Kills processes for SECONDS, which begin when the first pairs have all started; returns when
+    all pairs have ended."""
     begun, until, next_kill = time.monotonic(), None, None
     while until is None or time.monotonic() < until or crowd.starting or crowd.pairs:
         now = time.monotonic()
@@ -164,17 +164,18 @@ def kill_at_random(crowd, brokers, rng, patience):
 def test_killed_in_random_order(loopback, broker):
     print(f"UROCE_INTEG_SEED={SEED}")
     brokers = Brokers(loopback, broker == "is killed")
-    # Timeouts follow each death of a broker; on two processors eight pairs that poll wait for each
-    # other so long that some would use up their retries.
+    # Each killed broker causes timeouts; with eight polling pairs on two processors some processes
+    # wait so long for a processor that they would use up their retries.
     size, slower = (PAIRS, 1) if broker == "lives" else (PAIRS // 2, 2)
     rng = random.Random(SEED)
-    # Its threads live as long as what they have started: see setpriv --pdeathsig in harness.py.
+    # A process is killed when the thread that started it ends: see setpriv --pdeathsig in
+    # harness.py.
     with concurrent.futures.ThreadPoolExecutor(PAIRS) as pool:
         crowd = Crowd(loopback, rng, pool, size)
         kill_at_random(crowd, brokers, rng, slower * harness.PATIENCE)
     print(f"{crowd.finished} pairs finished, {crowd.killed} killed, {crowd.at_once} at once, "
           f"{brokers.deaths} brokers killed")
-    # Half of the pairs, and slower ones.
+    # slower squared: there are half as many pairs, and each of them is slower.
     assert crowd.finished >= SECONDS / 2 / slower**2 and crowd.killed >= SECONDS / 4
     assert crowd.at_once >= size - 1
     assert broker == "lives" or brokers.deaths >= SECONDS / SECONDS_BETWEEN_BROKERS / 2

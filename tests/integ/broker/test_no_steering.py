@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A kernel that cannot steer packets to processes (qemu-user, gVisor), or not cut runs into
-datagrams (Linux before 4.18): slower, and all works."""
+"""A kernel that cannot steer packets to processes (qemu-user, gVisor), or that lacks UDP_SEGMENT
+(Linux before 4.18): everything works, but slower."""
 import shutil
 
 import pytest
@@ -20,14 +20,15 @@ def open_pair(place):
 
 
 def test_processes_share_one_socket(loopback):
-    """Three pairs that write by turns, in six processes: what one reads for another gets there."""
+    """Three pairs in six processes write in turn: a process that reads a packet for another one
+    forwards it."""
     pairs = [open_pair(loopback) for _ in range(3)]
     for _ in range(10):
         for first, second in pairs:
             assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
     counters = [loopback.stat(end.pid)["counters"] for pair in pairs for end in pair]
     assert sum(counter["forwarded"] for counter in counters) > 0, counters
-    # Whichever had begun goes, and the next one comes.
+    # The first process ends, and a new pair starts.
     pairs[0][0].process.kill()
     first, second = open_pair(loopback)
     assert first.do("write") == second.do("write") == verbs_peer.SUCCESS

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Processes whose uroce differs in the version of what they exchange work beside each other, or
-one line says why not.  The test itself is the process of another version."""
+"""Processes with different versions of uroce's protocols work on the same host, or report in one
+line why they do not.  The test itself acts as the process of another version."""
 import array
 import contextlib
 import itertools
@@ -47,7 +47,7 @@ def place(loopback):
 
 @contextlib.contextmanager
 def other_broker(place, version, address):
-    """This process is a broker of that version, which has the port of the address."""
+    """Makes this process a broker of that version, which has bound the port of the address."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET))
         listener.bind(f"\0uroce-broker/{version}/0")
@@ -59,7 +59,7 @@ def other_broker(place, version, address):
 
 
 def refusals(place):
-    """The lines that tell a user why a pair of programs does not run."""
+    """Runs a pair that must fail; returns the lines in which uroce reports the reason."""
     server, client = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "{device}", "-g", 0])
     for process in server, client:
         assert process.wait() == 1, process
@@ -80,13 +80,13 @@ def test_port_of_a_broker_of_another_version(place, version):
         for line in refusals(place):
             assert f"port {PORT} of {place.address} is in use" in line
             check_names_both(line, version)
-    # As soon as those programs have ended it works.
+    # Programs work as soon as the other broker has ended.
     first, second = verbs_peer.pair(place)
     assert first.do("write") == second.do("write") == verbs_peer.SUCCESS
 
 
 def test_listening_at_all_addresses(place):
-    """One of them is refused, and the reason is given although others are open."""
+    """A server that cannot use one of its addresses reports why, although it listens on others."""
     with other_broker(place, PROTOCOL + 1, place.address):
         server = place.start("rping", "-s", "-p", place.free_port())
         server.await_words("cannot listen on all addresses: UDP port")
@@ -108,7 +108,7 @@ def test_broker_of_another_version_on_another_address(place, version):
 
 
 def test_stat_beside_another_version(place):
-    """uroce-stat does not say that nothing runs without saying what it cannot see."""
+    """If uroce-stat finds no process, it reports a broker of another version if there is one."""
     stat = os.path.join(place.scratch.bin, "uroce-stat")
     with other_broker(place, PROTOCOL + 1, "127.0.0.9"):
         for command in [stat], [stat, "--json"]:
@@ -133,7 +133,7 @@ def refuse_memory(client, version):
 
 @pytest.mark.parametrize("version", [ABI - 1, ABI + 1])
 def test_shared_memory_of_another_version(place, version):
-    """One line, however many such processes there are, and packets go by UDP."""
+    """Several processes of another version cause only one line, and packets go by UDP."""
     end = verbs_peer.VerbsPeer(place, env={shm.SETTING: "on"})
     here = end.open(place.device, place.gid_index(4))
     numbers = itertools.count()
@@ -152,7 +152,7 @@ def test_shared_memory_of_another_version(place, version):
         other.close()
         return [line for line in end.process.errors.splitlines() if line.startswith("uroce: ")]
 
-    # Nobody waits for a refusal for longer than 100 ms.
+    # A process waits for the refusal for at most 100 ms, and reports nothing if it arrives later.
     lines = harness.good_try(lines_after_refusal, bool)
     assert len(lines) == 1
     for words in "by UDP", f"has version {version} of", f"this uroce has {ABI}":
@@ -185,7 +185,7 @@ def serve_tools(client, pid, version):
 
 @pytest.mark.parametrize("version", [ABI - 1, ABI + 1])
 def test_capture_across_versions(place, version):
-    """The test is first the tool of that version, then the process."""
+    """The test acts first as the tool of that version, then as the process."""
     end = verbs_peer.start(place)
     guest = bc.Client(place, bc.GUEST)
     slot = end.here["qpn"] >> bc.SLOT_SHIFT

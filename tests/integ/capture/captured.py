@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reads the files that UROCE_CAPTURE makes, by the pcapng format's description."""
+"""Reads the files that UROCE_CAPTURE writes, as the specification of pcapng describes them."""
 import collections
 import struct
 
 SECTION, INTERFACE, STATISTICS, PACKET = 0x0A0D0D0A, 1, 5, 6
-LOCAL_TYPES = 0x80000000  # of blocks that readers have to pass over
+LOCAL_TYPES = 0x80000000  # flag of block types that readers must skip
 IN, OUT = 1, 2
 
 Packet = collections.namedtuple("Packet", "time direction frame length comment")
@@ -22,7 +22,7 @@ def options(body):
 
 
 class File:
-    """packets, what its statistics say (received, lost), and how many blocks it has to pass over"""
+    """The packets of a file, its statistics (received, lost), and the number of skipped blocks."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -49,7 +49,7 @@ class File:
             self.passed_over += 1
 
     def went(self, direction):
-        """The packets that left, or arrived, and were not refused."""
+        """The packets that were sent, or received, without a comment, such as a refusal."""
         return [p for p in self.packets if p.direction == direction and not p.comment]
 
 
@@ -66,7 +66,7 @@ def psn(packet):
 
 
 def check_arrivals(files):
-    """Nothing is received before it was sent, and in the order of the files' times."""
+    """In the order of the files' times, no packet is received before it was sent."""
     sent = collections.defaultdict(collections.deque)
     for when, direction, frame, _, comment in sorted(
             (p for file in files for p in file.packets), key=lambda p: p.time):

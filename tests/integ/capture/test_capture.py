@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What is on the wire, captured and judged by independent programs: ICRCs, tshark, and the
-fields that a peer's kernel looks at."""
+"""Packets on the wire, captured and checked by independent programs: ICRCs, tshark, and the
+fields that a peer's kernel checks."""
 import os
 import re
 import shutil
@@ -24,7 +24,7 @@ SEND_OPCODES, ACK = range(0x00, 0x06), 0x11
 
 
 class Capture:
-    """All RoCEv2 of one interface of a place, while the with block lasts."""
+    """Captures all RoCEv2 packets of one interface of a place during the with block."""
 
     def __init__(self, place, interface):
         if not shutil.which("dumpcap"):
@@ -49,17 +49,17 @@ class Capture:
         self.dumpcap.wait()
 
     def settle(self):
-        """What is sent takes its time to the file: until there is something, and no more comes."""
+        """Waits until the file contains packets and grows no more: packets arrive there late."""
         until, sizes = time.monotonic() + harness.PATIENCE, []
         while time.monotonic() < until:
             sizes.append(os.path.getsize(self.path))
-            # dumpcap may have no processor between two looks.
+            # Several equal sizes: dumpcap may have had no processor between two of them.
             if sizes[-1] >= HEADER_BYTES and sizes[-4:] == 4 * sizes[-1:]:
                 break
             time.sleep(0.25)
 
     def judge(self):
-        """Packets by opcode, when there is nothing to complain about."""
+        """Checks the packets; returns their number by opcode."""
         assert re.search(r"received/dropped on interface .*: \d+/0 ", self.dumpcap.errors), \
             self.dumpcap.errors
         try:
@@ -70,7 +70,7 @@ class Capture:
         return opcodes
 
     def headers(self):
-        """(source port, destination port, bytes of the BTH) of each datagram, or run of them."""
+        """(source port, destination port, bytes of the BTH) of each datagram, or GSO run."""
         for _, link, frame, _ in check_icrc.read_capture(self.path):
             packet = check_icrc.Packet(link, frame)
             if packet.ok:
@@ -79,7 +79,7 @@ class Capture:
 
 
 def rxe_source_port(qpn, dest_qpn):
-    """Of a connected queue pair that was set up without the connection manager."""
+    """The source port of a connected queue pair that was set up without the connection manager."""
     value = qpn * dest_qpn
     value ^= value >> 20
     value ^= value >> 40
@@ -130,7 +130,7 @@ def test_sends(request, where, version, arguments):
 
 
 def test_source_port(veth):
-    """The one that kernel rxe would take, the same in both directions."""
+    """The source port is the one that kernel rxe would use, the same in both directions."""
     with Capture(veth, interface_of(veth)) as capture:
         client = pingpong(veth, 4, "-n", 5)
     qpns = [int(word, 16) for word in re.findall(r"QPN (0x[0-9a-f]+)", client.output)]
@@ -139,7 +139,7 @@ def test_source_port(veth):
 
 
 def test_source_ports_differ(loopback):
-    """Each connection has its own, so that a network can spread them."""
+    """Connections have different source ports, so that a network can use several paths."""
     with Capture(loopback, "lo") as capture:
         perftest.finish(*perftest.start(loopback, "ib_write_bw", "-q", 16, "-n", 10, "-s", 4096))
     capture.judge()
@@ -148,5 +148,6 @@ def test_source_ports_differ(loopback):
         ports.setdefault(bth[5:8], set()).add(source)
     assert len(ports) == 32
     assert all(len(of_qp) == 1 and min(of_qp) >= 0xC000 for of_qp in ports.values()), ports
-    # Kernel rxe hashes their numbers to 14 bits: of 16 connections two meet in one case of 140.
+    # Kernel rxe hashes the queue pair numbers to 14 bits: two of 16 connections have the same port
+    # in one of 140 cases.
     assert len(set.union(*ports.values())) >= 12

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""UROCE_CAPTURE: what is in the file is what was on the way, on sockets, in shared memory and
-inside of a process, as other programs see it."""
+"""UROCE_CAPTURE: the files contain the packets that went through sockets, through shared memory and
+within a process, as other programs would capture them."""
 import os
 import re
 import shutil
@@ -33,7 +33,7 @@ def check_fields(file):
 
 
 class Captures:
-    """The files of the processes of a place that end while the with block lasts."""
+    """The capture files of the processes of a place that are started with env."""
 
     def __init__(self, place, options=""):
         self.place, self.prefix = place, place.scratch.file("capture")
@@ -50,7 +50,7 @@ class Captures:
         return [captured.File(path) for path in paths]
 
     def merged(self):
-        """One file of all, by a program that goes by the times alone."""
+        """Returns one file of all packets, merged by a program that considers only their times."""
         merged = self.place.scratch.file("pcapng")
         subprocess.run(["mergecap", "-w", merged, *self.paths()], check=True,
                        stderr=subprocess.DEVNULL)
@@ -60,7 +60,7 @@ class Captures:
         return merged
 
     def judge(self, count):
-        """What was captured, when tshark, the ICRCs and the order of times are right."""
+        """Checks the files by tshark, and their ICRCs and the order of times; returns the files."""
         files = self.files(count)
         for file in files:
             assert file.statistics == [(len(file.packets), 0)] and not file.passed_over
@@ -69,7 +69,7 @@ class Captures:
         if not all(map(shutil.which, ("tshark", "mergecap", "capinfos"))):
             pytest.skip("tshark is not installed")
         opcodes, complaints = judge_capture.judge(self.merged())
-        # tshark tells our comments as well.
+        # tshark prints our comments as well.
         comments = {p.comment for file in files for p in file.packets}
         assert [c for c in complaints if c.split("tshark: ")[-1] not in comments] == []
         assert sum(opcodes.values()) == sum(len(file.packets) for file in files)
@@ -77,7 +77,7 @@ class Captures:
 
 
 def check_counts(captures, shown, until):
-    """The packets of each process are those that its queue pairs count."""
+    """Each file contains as many packets as the queue pairs of its process have counted."""
     for pid, process in shown.items():
         file = of_process(captures, pid)
         for direction, name in (captured.IN, "rcvd_pkts"), (captured.OUT, "sent_pkts"):
@@ -97,7 +97,7 @@ def test_pingpong(loopback, way, version):
         process.done()
     files = captures.judge(2)
     check_counts(captures, *counted)
-    # 4096 bytes are four packets of the MTU that the program takes; on a busy host some come again.
+    # 4096 bytes are four packets of the program's MTU; on a busy host some are sent again.
     for file in files:
         for direction in captured.IN, captured.OUT:
             data = [captured.psn(p) for p in file.went(direction) if len(p.frame) > 1024]
@@ -106,7 +106,7 @@ def test_pingpong(loopback, way, version):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_few_receives(loopback, way):
-    """The sender runs into the end of its credits again and again."""
+    """The sender runs out of credits repeatedly."""
     captures, hold = Captures(loopback), Hold(loopback)
     pair = perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", 500, "-s", 1024,
                           env={**WAYS[way], **captures.env, **hold.env})
@@ -117,7 +117,7 @@ def test_few_receives(loopback, way):
 
 
 def is_solicitation(packet):
-    """On a busy host an ACK may be solicited, by a SEND of no bytes."""
+    """Returns true if this is a SEND without data, which may solicit an ACK on a busy host."""
     return captured.opcode(packet) == SEND_ONLY and len(packet.frame) < 100
 
 
@@ -132,12 +132,12 @@ def test_every_operation(loopback, program, seen):
     perftest.finish(*perftest.start(loopback, *program.split(), "-n", 50, env=captures.env))
     opcodes = {captured.opcode(p) for file in captures.judge(2) for p in file.packets
                if not is_solicitation(p)}
-    # An unsolicited ACK may come with any.
+    # Unsolicited ACKs are possible with all operations.
     assert seen <= opcodes <= seen | {ACK}
 
 
 def test_lost_and_repeated(loopback):
-    """Retransmissions and NAKs are as well formed as the rest."""
+    """Retransmissions and NAKs are well formed, too."""
     captures = Captures(loopback)
     for process in harness.start_pair(
             loopback, ["ibv_rc_pingpong", "-d", "{device}", "-g", loopback.gid_index(4), "-n", 50,
@@ -150,7 +150,7 @@ def test_lost_and_repeated(loopback):
 @pytest.mark.parametrize("method, arguments, result", [
     ("pingpong", [100, 4096], 200), ("flood", [500, 1024, 4], [500, 500])])
 def test_within_a_process(loopback, method, arguments, result):
-    """What ibv_rc_pingpong and ib_send_bw -r 4 do, between two queue pairs of one process."""
+    """The traffic of ibv_rc_pingpong and ib_send_bw -r 4, between two queue pairs of a process."""
     captures = Captures(loopback)
     end = verbs_peer.VerbsPeer(loopback, env=captures.env)
     here = end.open(loopback.device, loopback.gid_index(4))
@@ -162,7 +162,7 @@ def test_within_a_process(loopback, method, arguments, result):
     end.end()
     file, = captures.judge(1)
     check_counts(captures, *counted)
-    # Each packet once as sent and once as received; what comes later are the final ACKs.
+    # Each packet is captured once as sent and once as received; later packets are final ACKs.
     into, out = (sum(packet.time < counted[1] for packet in file.went(way))
                  for way in (captured.IN, captured.OUT))
     assert into == out
@@ -174,7 +174,7 @@ def test_one_process(loopback):
     loopback.run(os.path.join(harness.BUILD, "tests", "verbs_operations"),
                  env=captures.env).done()
     file, = captures.judge(1)
-    # The last ones of a queue pair may find the other one gone, and the process as well.
+    # When the last packets are sent, the other queue pair, or the process, may have ended.
     assert 10 < len(file.went(captured.IN)) <= len(file.went(captured.OUT))
 
 
@@ -217,7 +217,7 @@ INJECTED = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_counters(loopback, way):
-    """As many packets as uroce-stat counts, while fault injection takes some out.
+    """The files contain as many packets as uroce-stat counts, while fault injection drops some.
 
     A try of a WRITE or READ of one packet fails with probability 0.19 (1 - 0.95^4), all 8 tries of
     one of the 60 with 10^-4.
@@ -237,7 +237,7 @@ def test_counters(loopback, way):
         into = [p for p in file.went(captured.IN) if p.time < until]
         assert len(into) == qp["rcvd_pkts"]
         refused, sent = (comments(file, way, until) for way in (captured.IN, captured.OUT))
-        # What is corrupted may be the queue pair's number.
+        # If the queue pair number was corrupted, the reason is not a wrong ICRC.
         assert refused == {why: counters[name] for name, why in REASONS.items() if counters[name]}
         assert sent == {why: counters[name] for why, name in INJECTED.items() if counters[name]}
         out = [p for p in file.packets if p.direction == captured.OUT and p.time < until]
@@ -253,7 +253,7 @@ for text in sys.argv[2:]:
 
 
 def test_refused(loopback):
-    """What is not for any queue pair, or for none by its bytes, has the reason beside it."""
+    """Packets that are for no queue pair, or are invalid, have a comment with the reason."""
     captures = Captures(loopback)
     end, other = talk_pair(loopback, env=captures.env)
     assert end.do("write") == verbs_peer.SUCCESS
@@ -274,7 +274,7 @@ def test_refused(loopback):
 
 
 def test_short_frames(loopback):
-    """Of each packet the beginning, and how long it was."""
+    """The files contain the beginning of each packet and its original length."""
     captures = Captures(loopback, ",snaplen=128")
     perftest.finish(*perftest.start(loopback, "ib_write_bw", "-n", 50, "-s", 65536,
                                     env=captures.env))
@@ -286,7 +286,8 @@ def test_short_frames(loopback):
 
 
 def missing_of_the_killed(place, way):
-    """The time before their death of which no packet is in the files, which are whole."""
+    """Kills a pair, which must leave complete files; returns the seconds before the kill of which a
+    file contains no packet."""
     captures = Captures(place)
     server, client = perftest.start(place, "ib_send_bw", "-s", 8192, "-D", 20,
                                     env={**WAYS[way], **captures.env})
@@ -306,13 +307,13 @@ def missing_of_the_killed(place, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_killed(loopback, way):
-    """Up to a moment before its death the packets of a process are in the file."""
-    # An idle writer looks every 10 ms, and may have to wait for a processor.
+    """The file of a killed process contains its packets up to a short time before the kill."""
+    # An idle writer checks for packets every 10 ms, and may have to wait for a processor.
     harness.in_time(lambda: missing_of_the_killed(loopback, way), 2)
 
 
 def test_full_disk(loopback):
-    """One line, and the program does its work."""
+    """The program prints one line and goes on."""
     server, client = perftest.start(loopback, "ib_send_bw", "-n", 1000, "-s", 4096,
                                     env={"UROCE_CAPTURE": "/dev/full"})
     for process in server, client:
@@ -323,12 +324,12 @@ def test_full_disk(loopback):
 
 
 def test_small_disk(loopback):
-    """A file system that fills up amid the work: the same line, and a file that is whole."""
+    """A file system that fills up during the run: the same line, and a complete file."""
     may_mount = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
     if not shutil.which("unshare") or subprocess.run(may_mount, stderr=subprocess.DEVNULL,
                                                      check=False).returncode:
         pytest.skip("nobody may mount here")
-    # Each in a mount namespace of its own; what is in the file is looked at there, too.
+    # Each program has its own mount namespace, in which its file is checked as well.
     script = """mount -t tmpfs -o size=256k none "$0" && "$@" &&
         [ $(stat -c %s "$0/x.pcapng") -gt 100000 ] && capinfos "$0/x.pcapng" > /dev/null"""
     folder = loopback.scratch.file("small")
@@ -345,7 +346,7 @@ def test_small_disk(loopback):
 
 
 def test_one_file_for_two(loopback):
-    """The second process is refused, since it would make the first one's file its own."""
+    """A second process with the same file fails, because it would overwrite the first one's."""
     name = loopback.scratch.file("pcapng")
     first = verbs_peer.VerbsPeer(loopback, env={"UROCE_CAPTURE": name})
     first.open("uroce_lo", 0)
@@ -361,7 +362,8 @@ def ask(place, pid, file, **options):
 
 
 def test_asked_for(loopback):
-    """Begun and ended while the process runs, twice, and by one process at a time."""
+    """A capture is begun and ended by uroce-stat while the process runs, twice, and by only one
+    uroce-stat at a time."""
     end, other = talk_pair(loopback)
     for writes in 3, 5:
         assert end.do("write") == verbs_peer.SUCCESS
@@ -384,7 +386,7 @@ def test_asked_for(loopback):
 
 
 def test_asker_goes(loopback):
-    """Killed, it leaves a whole file, and the process captures no more."""
+    """A killed uroce-stat leaves a complete file, and the process stops capturing."""
     end, other = talk_pair(loopback)
     name = loopback.scratch.file("pcapng")
     asker = ask(loopback, end.pid, name + ",snaplen=100")
@@ -417,8 +419,8 @@ def test_who_may_ask(loopback):
 
 
 def test_run_option(loopback):
-    """uroce-run sets the variable; of a program that writes to standard output the packets alone
-    are there."""
+    """uroce-run sets the variable.  With the file -, standard output contains only the packets, and
+    the output of the program goes to standard error."""
     run = os.path.join(loopback.scratch.bin, "uroce-run")
     server, client = harness.start_pair(
         loopback, [run, "--capture", "-,snaplen=128", "ibv_rc_pingpong", "-d", "{device}", "-g",

@@ -14,7 +14,7 @@ from test_capture import ACK, SEND_OPCODES, Capture
 
 FINAL_ACKS = 3  # FINAL_ACKS of the engine
 
-# What a busy host breaks: it is late.
+# Rules that a busy host violates, because it is late.
 BUSY = {"S7", "S11"}
 
 
@@ -28,7 +28,8 @@ def start(place, messages, size, env=None):
 
 
 def counters(hold, pair):
-    """Those of the receiver's and the sender's queue pair, when all is done and acknowledged."""
+    """Returns the counters of the receiver's and the sender's queue pair when all messages have
+    been acknowledged."""
     shown, _ = hold.counted(pair)
     queue_pairs = [shown[process.pid]["qps"][0] for process in pair]
     assert queue_pairs[1]["sq_used"] == 0
@@ -36,15 +37,16 @@ def counters(hold, pair):
 
 
 def stream_of(report):
-    """The direction that has requests; there is one connection."""
+    """Returns the direction of the requests in the only connection."""
     connection, = report["connections"]
     return max((connection["a_to_b"], connection["b_to_a"]),
                key=lambda stream: stream["counts"]["messages"])
 
 
 def captured(place, messages, size):
-    """(the capture, the receiver's counters, the sender's) of ib_send_bw.  None if the receiver had
-    no processor for so long that the sender asked again: the answers look like final ACKs."""
+    """Runs ib_send_bw; returns the capture, the receiver's and the sender's counters.  Returns None
+    if the receiver had no processor for so long that the sender repeated requests: the ACKs of
+    duplicates look like final ACKs."""
     hold = Hold(place)
     with Capture(place, "lo") as capture:
         pair = start(place, messages, size, hold.env)
@@ -54,7 +56,7 @@ def captured(place, messages, size):
 
 
 def test_few_receives(loopback):
-    """ib_send_bw with four receives: the sender lives at its credit limit, and is seen to."""
+    """ib_send_bw with four receives: the sender reaches its credit limit, as the trace shows."""
     messages, size = 500, 4096
     capture, receiving, sending = harness.tries(lambda: captured(loopback, messages, size))[0]
     stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))
@@ -66,14 +68,14 @@ def test_few_receives(loopback):
     rnr_naks = (counts["rnr_naks"], sending["rcvd_rnr_err"], receiving["send_rnr_err"])
     assert len(set(rnr_naks)) == 1, rnr_naks
     assert counts["sequence_naks"] == sending["rcvd_seq_err"]
-    # At its end a queue pair repeats its last ACK, after uroce-stat was asked.
+    # When it ends, after uroce-stat was run, a queue pair repeats its last ACK.
     final_acks = counts["repeated_acks"]
     assert final_acks <= FINAL_ACKS
     assert counts["acks"] - final_acks + counts["rnr_naks"] + counts["sequence_naks"] == \
         receiving["sent_pkts"] == sending["rcvd_pkts"]
     assert counts["unsolicited_acks"] == receiving["unsolicited_acks_sent"]
     assert counts["missing_packets"] == counts["late_packets"] == counts["ghost_acks"] == 0
-    # On the wire an ACK is ahead of the sender, which begins a request as limited meanwhile.
+    # An ACK is on the wire before the sender receives it; until then requests begin as limited.
     assert 0 < counts["limited"] <= sending["limited_requests"]
     assert counts["limit_times"] > 0 and counts["limit_ns"] > 0
     assert stream["credits_reported"] and stream["credits_most"] <= 4
@@ -100,7 +102,7 @@ def test_own_captures(loopback):
         merged = loopback.scratch.file("pcapng")
         loopback.run("mergecap", "-w", merged, *files.values()).done()
         reports.append(json.loads(trace(loopback, "--json", merged)))
-        # When it sends its final ACKs its peer may be gone.
+        # When a queue pair sends its final ACKs, its peer may have ended.
         assert 0 <= reports[-1]["packets"] - 2 * reports[-1]["copies"] <= FINAL_ACKS
     limited = []
     for report in reports:
@@ -112,9 +114,9 @@ def test_own_captures(loopback):
         assert counts["unsolicited_acks"] == sending["unsolicited_acks_rcvd"]
         assert {row["rule"] for row in stream["violations"]} <= BUSY, stream["violations"]
         limited.append(counts["limited"])
-    # What the sender has heard when it begins a request is in its own file, and in what is merged
-    # from both; at the receiver an ACK is ahead of that.  Initial credits that come before it is in
-    # RTR are in the file, but not for it.
+    # The sender's own file and the merged file show which ACKs the sender has received when it
+    # begins a request; in the receiver's file these ACKs are earlier.  Initial credits that arrive
+    # before the sender is in RTR are in its file, but the sender does not use them.
     by_sender = [limited[0]] + limited[2:]
     assert all(sending["limited_requests"] - 1 <= n <= sending["limited_requests"]
                for n in by_sender), (limited, sending)
@@ -122,7 +124,7 @@ def test_own_captures(loopback):
 
 
 def few_messages(place):
-    """(a capture, how many requests were limited in it)"""
+    """Returns a capture and the number of limited requests in it."""
     with Capture(place, "lo") as capture:
         perftest.finish(*perftest.start(place, "ib_send_bw", "-r", 4, "-n", 20, "-s", 4096))
     stream = stream_of(json.loads(trace(place, "--json", capture.path)))
@@ -130,13 +132,14 @@ def few_messages(place):
 
 
 def test_figure_of_few_messages(loopback):
-    """The limit that is shown closely is near the beginning and the end."""
+    """The part that the figure shows in detail is near the beginning and the end."""
     path, _ = harness.good_try(lambda: few_messages(loopback), lambda found: found[1] > 0)
     check_figure(loopback, path)
 
 
 def check_figure(place, path):
-    """Both lines are in it, and the sender touches the limit in the one that shows a part."""
+    """Checks that the figure has both lines, and that the sender reaches the limit in the part that
+    it shows in detail."""
     commands = place.scratch.file("gp")
     trace(place, "--plot", commands, path)
     with open(commands, encoding="utf-8") as file:
@@ -154,7 +157,7 @@ def check_figure(place, path):
 @pytest.mark.parametrize("program", ["ib_write_bw -s 5001 -m 1024", "ib_read_bw -s 5001 -m 1024",
                                      "ib_atomic_bw -A FETCH_AND_ADD"])
 def test_other_operations(loopback, program):
-    """No rule is broken, and every message is there once."""
+    """No rule is violated, and every message is counted once."""
     with Capture(loopback, "lo") as capture:
         perftest.finish(*perftest.start(loopback, *program.split(), "-n", 50))
     stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A stream of bytes each way over plain socket calls, for librspreload to make rsockets of.
+"""A byte stream in both directions over plain socket calls, which librspreload turns into rsockets.
 
-    byte_stream.py serve PORT            echoes what comes, until the end
-    byte_stream.py ask PORT ADDRESS      sends 2 MB, and exits 0 if they come back as they were
+    byte_stream.py serve PORT            echoes all received bytes until the end of the stream
+    byte_stream.py ask PORT ADDRESS      sends 2 MB, and exits with 0 if they return unchanged
 
 The C library's functions are called as a C program does: Python's own sockets are opened with
 SOCK_CLOEXEC, which rsockets refuse, so that librspreload leaves them with TCP.

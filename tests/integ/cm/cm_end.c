@@ -32,11 +32,11 @@ enum {
 	PROCESSES = 64,
 	CONNECTIONS = 512,
 	BACKLOG = 128,
-	NUMBERS = 1 << 16, /* connections that a process begins */
+	NUMBERS = 1 << 16, /* maximum number of connections that a process begins */
 	MESSAGES_MAX = 100,
 	RETRIES = 7,
-	ACK_TIMEOUT = 13, /* 34 ms: in a row, where packets are lost */
-	/* For each step that the connection manager or a message has to take. */
+	ACK_TIMEOUT = 13, /* 34 ms; used with LIMIT, where packets are lost */
+	/* Time limit of each step of a connection or message. */
 	PATIENCE_MS = 20000,
 };
 #define PATIENCE_NS (PATIENCE_MS * UINT64_C(1000000))
@@ -86,7 +86,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *for
 	vfprintf(stderr, format, list);
 	va_end(list);
 	fputc('\n', stderr);
-	/* The state of this end that others see does not change. */
+	/* Other processes need not report errors that this exit causes. */
 	fate[self] = FATE_DOOMED;
 	_exit(1);
 }
@@ -223,7 +223,7 @@ static void requested(const struct rdma_cm_event *event)
 	make_queue_pair(c);
 	c->stage = STAGE_CONNECTING;
 	told.accepted++;
-	/* The request may have been withdrawn by a death. */
+	/* The process that sent the request may have been killed. */
 	if (!rdma_accept(c->id, &param))
 		return;
 	if (!is_doomed(c))
@@ -244,7 +244,7 @@ static void established(struct connection *c)
 	c->since = now;
 }
 
-/* It is over; that must be what the active end has wanted, or the other one is doomed. */
+/* The connection has ended: the active end must have wanted this, or the peer is doomed. */
 static void over(struct connection *c, const char *what)
 {
 	bool expected = c->active ? c->stage == STAGE_CLOSING : c->said_last;
@@ -343,7 +343,7 @@ static void go_on(struct connection *c, uint64_t now)
 		complain(c, "rdma_disconnect");
 }
 
-/* A connection that waits for something has waited too long. */
+/* If the active end has waited for too long: fails, or gives up if the peer is doomed. */
 static void look_at_patience(struct connection *c, uint64_t now)
 {
 	bool waits = c->stage != STAGE_OPEN || c->awaiting || c->sending;
@@ -356,7 +356,7 @@ static void look_at_patience(struct connection *c, uint64_t now)
 	close_connection(c);
 }
 
-/* Connections that this end keeps open. */
+/* Continues all connections.  Returns the number of those that this end has begun. */
 static unsigned int tend(uint64_t now)
 {
 	unsigned int active = 0;
@@ -371,7 +371,7 @@ static unsigned int tend(uint64_t now)
 	return active;
 }
 
-/* One that begins nothing more still listens, but may end before the connection does. */
+/* A finished process still listens, but may exit before the connection ends. */
 static bool can_be_asked(unsigned int peer)
 {
 	return peer != self &&
@@ -390,7 +390,7 @@ static void begin_some(unsigned int active, uint64_t now)
 	begin(peer);
 }
 
-/* Returns true if every living process has finished, and none has a connection to this one. */
+/* Returns true if all processes, except doomed ones, have finished and have no connection here. */
 static bool all_finished(void)
 {
 	for (unsigned int i = 0; i < processes; i++)
@@ -410,7 +410,7 @@ static void wait_for_something(void)
 	};
 
 	need(poll(poll_fds, 2, limit ? 1 : 5) >= 0, "poll");
-	/* First, because received messages show whether an end is expected. */
+	/* Completions first: received messages show whether the end of a connection is expected. */
 	if (poll_fds[1].revents)
 		take_completions();
 	else if (poll_fds[0].revents)
@@ -475,7 +475,7 @@ int main(int argc, char **argv)
 	listen_at_port();
 	fate[self] = FATE_LISTENS;
 	run();
-	/* One that is left is from a process that has been killed. */
+	/* A connection that is left is from a process that has been killed. */
 	for (struct connection *c = connection; c < connection + CONNECTIONS; c++)
 		if (c->stage != STAGE_FREE)
 			close_connection(c);

@@ -8,20 +8,20 @@
 
 #include <rdma/rdma_cma.h>
 
-/* Between messages, and between connections, at most. */
+/* Maximum pause between messages, and between connections. */
 enum { PAUSE_MS = 40 };
 
 enum fate {
 	FATE_BEGINS,
 	FATE_LISTENS,
-	FATE_DOOMED,   /* by the test, which is going to kill it */
-	FATE_FINISHED, /* it begins nothing more, and nothing of it is open */
+	FATE_DOOMED,   /* about to be killed by the test, or has failed */
+	FATE_FINISHED, /* begins no more connections, and has closed those that it began */
 };
 
 enum stage {
 	STAGE_FREE,
 	STAGE_RESOLVING,
-	STAGE_CONNECTING, /* active: asked; passive: accepted */
+	STAGE_CONNECTING, /* active: has sent the request; passive: has accepted it */
 	STAGE_OPEN,
 	STAGE_CLOSING, /* active: rdma_disconnect() has been called */
 };
@@ -31,20 +31,20 @@ struct connection {
 	enum stage stage;
 	bool active;
 	bool established;
-	bool sending;  /* there is no completion yet */
-	bool awaiting; /* active: what was sent has not come back; passive: it waits for sending */
+	bool sending;  /* a posted send has no completion yet */
+	bool awaiting; /* active: a sent message has not been returned; passive: must return one */
 	bool said_last;
 	uint16_t generation;
 	struct rdma_cm_id *id;
 	unsigned int peer;
 	uint32_t number, sequence, messages;
-	uint32_t answers; /* active: messages that have come back */
-	uint64_t since;	  /* the last step */
+	uint32_t answers; /* active: number of messages that were returned */
+	uint64_t since;	  /* time of the last step */
 	uint64_t pause_until;
 };
 
 extern unsigned int self;
-extern bool in_a_row; /* with LIMIT, or the other end of that */
+extern bool in_a_row; /* LIMIT was given, also if only the other end begins connections */
 extern struct ibv_pd *pd;
 
 uint64_t now_ns(void);
@@ -52,14 +52,14 @@ uint32_t draw(uint32_t below);
 /* Reports a disturbance and exits. */
 __attribute__((noreturn)) void complain(const struct connection *c, const char *what);
 
-/* Memory for the messages of so many connections, which c->place counts. */
+/* Allocates memory for the messages of this number of connections; c->place is its index. */
 bool messages_prepare(unsigned int connections);
 void post_receive(struct connection *c);
-/* The active end: the next message. */
+/* Active end: sends the next message. */
 void ask(struct connection *c);
-/* The active end: what was sent has come back. */
+/* Active end: checks the returned message. */
 void hear_answer(struct connection *c, uint32_t length);
-/* The passive end: look at what has come, and give it back; not before the last has left. */
+/* Passive end: checks the received message and returns it; the previous send must be complete. */
 void give_back(struct connection *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The messages of cm_end: every byte follows from which end sends it and where it stands.
+ * The messages of cm_end: each byte depends on the message, the end that sends it, and the offset.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum { BYTES = 4096 };
 
 struct header {
 	uint32_t from, number, sequence, length;
-	uint32_t last; /* the sender disconnects when it has been given back */
+	uint32_t last; /* the sender disconnects when this message has been returned */
 };
 
 struct buffers {

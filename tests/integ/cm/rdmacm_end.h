@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * One end of a connection through stock librdmacm, and its events, for the programs rdmacm_*.c.
- * What does not succeed fails the test at hand.
+ * A call that fails makes the current test fail.
  */
 #ifndef UROCE_TESTS_RDMACM_END_H
 #define UROCE_TESTS_RDMACM_END_H
@@ -31,8 +31,8 @@ struct cm_end {
 };
 
 /*
- * Returns the next event of the channel, of that type, within the time-out; the caller acknowledges
- * it.
+ * Returns the next event of the channel, which must have this type and arrive within PATIENCE_MS.
+ * The caller acknowledges it.
  */
 static inline struct rdma_cm_event *next(struct rdma_event_channel *channel,
 					 enum rdma_cm_event_type type)
@@ -46,7 +46,7 @@ static inline struct rdma_cm_event *next(struct rdma_event_channel *channel,
 	return event;
 }
 
-/* The same, without an error in it, and acknowledged. */
+/* As next(), but the event must not contain an error, and is acknowledged here. */
 static inline void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event = next(channel, type);

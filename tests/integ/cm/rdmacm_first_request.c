@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * An active side that never sends its RTU, but data: as if the RTU was lost, or the program forgot
+ * An active side that sends data but no RTU: as if the RTU was lost, or the program did not call
  * rdma_establish().  Repeating the REP does not help, as the active side has no RTU to repeat: the
- * passive side is established by the first packet.  And a passive side that promises to report
- * credits, and does not, as its receives are shared: that is counted (rule C19).
+ * passive side is established by the first packet.  Also, a passive side that announces credits but
+ * reports none, as its receives are shared: this is counted (rule C19).
  */
 #include "rdmacm_end.h"
 
@@ -75,7 +75,7 @@ static struct ibv_srq *make_srq(struct ibv_pd *pd)
 	return srq;
 }
 
-/* srq: made, if it is not NULL, and kept secret. */
+/* If srq is not NULL, creates a shared receive queue that the REP does not announce. */
 static void accept_request(struct cm_end *end, struct ibv_pd **pd, struct ibv_srq **srq)
 {
 	struct rdma_cm_event *event = next(end->channel, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -97,7 +97,7 @@ static void accept_request(struct cm_end *end, struct ibv_pd **pd, struct ibv_sr
 		assert_int_equal(ibv_post_srq_recv(*srq, &wr, &bad), 0);
 	else
 		assert_int_equal(ibv_post_recv(end->id->qp, &wr, &bad), 0);
-	/* librdmacm announces a shared receive queue in the REP. */
+	/* Otherwise librdmacm would announce the shared receive queue in the REP. */
 	end->id->qp->srq = NULL;
 	assert_return_code(rdma_accept(end->id, &param), errno);
 }
@@ -117,12 +117,12 @@ static void send_at_once(struct cm_end *end, struct ibv_qp *qp)
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 }
 
-/* Returns true if uroce-stat shows that for this process, now or at a later try. */
+/* Returns true if uroce-stat shows these words for this process, in one of several tries. */
 static bool is_shown(const char *words, unsigned int times)
 {
 	static char shown[1 << 16], command[512];
 
-	/* Beside the library, or where the distribution has its programs. */
+	/* uroce-stat is in the library's ../../bin, or in PATH if it is in a package. */
 	snprintf(command, sizeof(command), "PATH=\"%s/../../bin:$PATH\" uroce-stat --json %d",
 		 getenv("LD_LIBRARY_PATH"), (int)getpid());
 	for (unsigned int i = 0; i < times; i++) {
@@ -175,7 +175,7 @@ static void connect_and_send(uint16_t port, struct ibv_srq **srq)
 	assert_memory_equal(passive.bytes, "hello", 5);
 	if (srq)
 		assert_true(is_shown("\"credits_missed\":1", 20));
-	/* The late RTU changes nothing: the next event is the end. */
+	/* The late RTU changes nothing: the next event is the disconnection. */
 	assert_return_code(rdma_establish(active.id), errno);
 	assert_return_code(rdma_disconnect(active.id), errno);
 	expect(passive.channel, RDMA_CM_EVENT_DISCONNECTED);

@@ -17,7 +17,7 @@
 
 static struct ibv_pd *pd;
 static struct rdma_cm_id *listener;
-/* The connection that is there all the time. */
+/* The connection that stays open during all tests. */
 static struct cm_end active, passive;
 
 static struct sockaddr_in address_of(uint16_t port, uint32_t host)
@@ -124,7 +124,7 @@ static void send_message(struct cm_end *from, struct cm_end *to, char letter)
 	assert_memory_equal(to->bytes, from->bytes, sizeof(to->bytes));
 }
 
-/* The connection, the listener and both channels. */
+/* Checks that the connection, the listener and both channels work. */
 static void assert_parent_goes_on(void)
 {
 	struct cm_end more_active = { .channel = active.channel };
@@ -218,7 +218,7 @@ static void wait_and_end(int fd)
 	_exit(read(fd, &byte, 1) == 1 ? 0 : 2);
 }
 
-/* The child has all descriptors all the time, also those of connections that begin and end. */
+/* The child keeps its copies of all descriptors while the parent's connections begin and end. */
 static void test_child_lives_on(void **state)
 {
 	int tell[2];
@@ -233,7 +233,7 @@ static void test_child_lives_on(void **state)
 	assert_parent_goes_on();
 }
 
-/* Needs no device: a request that comes is refused. */
+/* Needs no device: the request that arrives is rejected. */
 static void listen_anew(int fd)
 {
 	struct sockaddr_in any = address_of(PORT_OF_CHILD, INADDR_ANY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Thousands of ids of one process: none takes longer because there are many others.
+ * Thousands of ids of one process: the time per id does not grow with their number.
  */
 #include "rdmacm_end.h"
 
@@ -27,7 +27,7 @@ static void destroy_ids(unsigned int count)
 		assert_return_code(rdma_destroy_id(ids[i]), errno);
 }
 
-/* To ports of the library's choice. */
+/* Binds the ids to ports that the library chooses. */
 static uint64_t bound(unsigned int count)
 {
 	uint64_t begin = used_ns();
@@ -45,7 +45,7 @@ static void ids_are_bound_and_destroyed(void **state)
 	assert_linear(1500, bound);
 }
 
-/* Each has an event that nobody has read. */
+/* Each id has an event that has not been read. */
 static uint64_t resolved(unsigned int count)
 {
 	uint64_t begin;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * rdma_cm over an interface that is made again under the same name while the program runs, and over
- * two that swap their names: a listener on INADDR_ANY accepts requests to the new ones.  Then the
- * device of an id, and its path MTU, and devices that come and go.
+ * two interfaces that swap their names: a listener on INADDR_ANY accepts requests to the new ones.
+ * Also the device and the path MTU of an id, and devices that are added and removed.
  */
 #include "rdmacm_end.h"
 
@@ -57,7 +57,7 @@ static void close_end(struct cm_end *end)
 	rdma_destroy_event_channel(end->channel);
 }
 
-/* Both ends are on the address; the interface is up once it can be reached. */
+/* Connects to the address from the same address; its interface must be up. */
 static void connect_over(const char *netdev, const char *address)
 {
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
@@ -173,7 +173,7 @@ static void an_interface_has_too_many_addresses(void **state)
 	assert_string_equal(written, line);
 }
 
-/* An address of a service is on the loopback interface, and what it sends leaves by another. */
+/* A service has its address on the loopback interface and sends through another interface. */
 static void the_route_limits_the_path_mtu(void **state)
 {
 	struct rdma_cm_event *event;
@@ -190,7 +190,7 @@ static void the_route_limits_the_path_mtu(void **state)
 	assert_device(end.id, "lo");
 	assert_int_equal(end.id->route.path_rec->mtu, IBV_MTU_1024);
 	close_end(&end);
-	/* Not even a message of the connection manager can leave. */
+	/* Not even a MAD can be sent. */
 	ip("link set rtA mtu 300");
 	resolve_address(&end, "10.8.0.2");
 	assert_return_code(rdma_resolve_route(end.id, PATIENCE_MS), errno);
@@ -201,7 +201,7 @@ static void the_route_limits_the_path_mtu(void **state)
 	ip("link delete rtA");
 }
 
-/* SPDK, librpma and pyverbs take the device of what they have bound to. */
+/* SPDK, librpma and pyverbs use the device of the address that they have bound. */
 static void a_loopback_address_has_its_device(void **state)
 {
 	static const char *const addresses[] = { "127.0.0.1", "127.1.2.3", "::1" };
@@ -228,7 +228,7 @@ static void *await_device_there(void *name)
 	return NULL;
 }
 
-/* librdmacm sorts devices by the difference of their addresses, which it takes for an int. */
+/* librdmacm sorts devices by the difference of their addresses, which it converts to int. */
 static void assert_devices_are_near(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -239,7 +239,10 @@ static void assert_devices_are_near(void)
 	ibv_free_device_list(list);
 }
 
-/* While the memory of threads was far from this one's, lo was lost now and then. */
+/*
+ * If devices were allocated in memory of several threads, far from each other, librdmacm would
+ * sometimes lose lo.
+ */
 static void the_others_stay_when_one_goes(void **state)
 {
 	struct cm_end end;

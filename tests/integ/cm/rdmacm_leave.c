@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A program has lost the address of its connection, disconnects and exits; the address comes back
- * an instant later.  Its peer, in another network namespace, gets DISCONNECTED nevertheless.
+ * A program has lost the address of its connection, disconnects and exits; the address returns
+ * shortly after.  Its peer, in another network namespace, must still get DISCONNECTED.
  */
 #include "rdmacm_end.h"
 
@@ -20,12 +20,12 @@
 
 #define PORT 7198
 /*
- * The DREQ is repeated after 50 and 250 ms.  Before this time the process that exits has tried
- * twice; it used to end after 80 ms.
+ * The DREQ is repeated after 50 and 250 ms.  Before the address returns, the exiting process has
+ * tried twice; it must still run then (it used to end after 80 ms).
  */
 #define COMES_BACK_AFTER_US 110000
 
-/* The process that leaves; this one is its peer. */
+/* The process that disconnects and exits; this process is its peer. */
 struct leaver {
 	int to_leaver[2], to_peer[2];
 	pid_t pid;
@@ -95,7 +95,7 @@ static void accept_from(struct cm_end *end)
 	expect(end->channel, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* By a system call, since a program would take as long as the test has to be exact. */
+/* By a system call, because starting a program would take too long for the test's timing. */
 static void set_own_address(const char *address)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -126,7 +126,7 @@ static void *bring_back(void *arg)
 	return NULL;
 }
 
-/* In the child, which is alone in its namespace. */
+/* Runs in the child, the only process of its namespace. */
 static void leave(const struct leaver *pipes, bool active)
 {
 	char address[] = "192.0.2.2";
@@ -156,7 +156,7 @@ static void leave(const struct leaver *pipes, bool active)
 	exit(0);
 }
 
-/* Keeps the child's interface, for the loss of the pair would disconnect the peer, too. */
+/* Keeps the child's interface, because the loss of the veth pair would disconnect the peer, too. */
 static void hold_network(pid_t pid)
 {
 	char path[32];

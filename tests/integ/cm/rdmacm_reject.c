@@ -23,7 +23,7 @@ static struct sockaddr_in address_of(unsigned int number)
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-/* The request waits for so long: its repetition may come when the process has ended. */
+/* Rejects after pause_us, so that the REQ may be retransmitted after the process has ended. */
 static void refuse(unsigned int number, unsigned int pause_us, int tell)
 {
 	struct sockaddr_in own = address_of(number);
@@ -76,7 +76,7 @@ static void ask(unsigned int number)
 	assert_return_code(rdma_create_qp(id, NULL, &init), errno);
 	assert_return_code(rdma_connect(id, &param), errno);
 	event = next(channel, RDMA_CM_EVENT_REJECTED);
-	assert_int_equal(event->status, 28); /* by the consumer, not by the host */
+	assert_int_equal(event->status, 28); /* consumer reject: by the process, not by the host */
 	assert_memory_equal(event->param.conn.private_data, WORDS, sizeof(WORDS));
 	rdma_ack_cm_event(event);
 	send_last(id);
@@ -102,7 +102,7 @@ static void assert_ended(pid_t child)
 	assert_int_equal(status, 0);
 }
 
-/* Each time both processes are new, and the one that refuses is the first at the address. */
+/* Both processes are new in each round, and the one that rejects is the first on the address. */
 static void test_reject_and_exit(void **state)
 {
 	(void)state;

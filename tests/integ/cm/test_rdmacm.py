@@ -12,7 +12,7 @@ import harness
 from harness import await_listener
 
 pytestmark = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
-# Every test has ports of its own: what a killed server leaves in timewait is not its successor's.
+# Every test has its own ports, so that connections of a killed server in timewait do not matter.
 PORTS = itertools.count(7500)
 WHERE = pytest.mark.parametrize("where", ("loopback", "veth"))
 VERSION = pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
@@ -23,13 +23,14 @@ def address_of(place, version):
 
 
 def run_pair(place, server, client, version=4, port_option="-p", done=(True, True), **options):
-    """Both ends of a program that takes -p PORT; in its words {address} is the server's."""
+    """Runs server and client of a program that takes -p PORT, and returns both processes; {address}
+    in their words is the server's address."""
     port = next(PORTS)
     at = {"address": address_of(place, version)}
     serving = place.start(*[word.format(**at) for word in server], port_option, port, **options)
     await_listener(place, serving, port)
     asking = place.peer.start(*[word.format(**at) for word in client], port_option, port, **options)
-    # What programs do without options may take minutes.
+    # Without options some programs run for minutes.
     seconds = 600 if harness.LONG else harness.PATIENCE
     if done[1]:
         asking.done(seconds)
@@ -64,7 +65,7 @@ def test_rping_of_any_address_many_times(veth):
     port = next(PORTS)
     server = veth.start("rping", "-s", "-P", "-a", "::", "-p", port)
     await_listener(veth, server, port)
-    # Not at the same time: rping forgets one of two requests that come before it has looked.
+    # Not at the same time: rping loses one of two requests that arrive before it reads the first.
     for version in (4, 6, 4, 6):
         veth.peer.start("rping", "-c", "-V", "-C", 10, "-a", address_of(veth, version), "-p",
                         port).done()
@@ -77,14 +78,14 @@ def test_rping_of_any_address_many_times(veth):
 @WHERE
 def test_ucmatose(request, where, words):
     place = request.getfixturevalue(where)
-    # Both say so: a server's -b is its own address, a client's has to be the client's.
+    # -b is the program's own address, at the server as well as at the client.
     client = words.replace("-b {address}", f"-b {place.peer.address}").split()
     run_pair(place, ["ucmatose", *words.split()], ["ucmatose", "-s", "{address}", *client])
 
 
 @WHERE
 def test_udaddy(request, where):
-    """Its -p is something else, so it has the port that is built in."""
+    """udaddy's -p is not the port, so it uses its built-in port."""
     place = request.getfixturevalue(where)
     server = place.start("udaddy")
     await_listener(place, server, 7174)
@@ -94,9 +95,9 @@ def test_udaddy(request, where):
 
 @WHERE
 def test_rdma_client(request, where):
-    """Both ends stop their queue pair right after the last message, whose sender waits for an ACK,
-    disconnect at once, and wait for that: without an ACK it would be four seconds, and six if the
-    one that ends first took with it what queue pair 1 had for the other."""
+    """Right after the last message, whose sender waits for an ACK, both ends stop their queue pair,
+    disconnect and wait for the disconnection.  Without the ACK this would take four seconds, and
+    six if the process that ends first discarded MADs for the other one."""
     place = request.getfixturevalue(where)
 
     def meet():
@@ -115,8 +116,8 @@ def test_rdma_xclient(request, where, kind):
 
 
 def test_cmtime(loopback):
-    # Newer servers (rdma-core 56) have room for 100 connections, or as many as they are told, and
-    # write beyond it when there come more.
+    # Newer servers (rdma-core 56) allocate memory for 100 connections, or the number in -c, and
+    # write beyond it if more connections arrive.
     count = ["-c", "200"]
     if harness.cmtime_meets():
         harness.meet_by_cmtime(loopback, loopback.free_port(), 200)
@@ -126,8 +127,8 @@ def test_cmtime(loopback):
     assert re.search(r"^(cm )?connect\s", client.output, re.MULTILINE), client
 
 
-# What programs send each other by default takes a minute.  -T a waits by poll() and has no short
-# form, as it takes the other end for an error, even with data that it has not read.
+# The default amount of data takes a minute.  -T a waits by poll() and has no short form, because it
+# treats the disconnection by the other end as an error, even with data that it has not read.
 SHORT = "-S 4096 -I 50 -C 10 "
 RSTREAM = [SHORT, SHORT + "-T b", SHORT + "-T n", SHORT + "-T r",
            SHORT + "-B 8192"]
@@ -157,7 +158,7 @@ def test_nobody_listens(loopback):
 
 @VERSION
 def test_neighbour_is_absent(veth, version):
-    """Nothing answers for the address: told of after the two seconds that rping gives it."""
+    """No host replies for the address: rping reports this after its time limit of two seconds."""
     absent = "192.0.2.77" if version == 4 else "2001:db8::77"
 
     def ask():
@@ -173,7 +174,7 @@ def test_neighbour_is_absent(veth, version):
 
 @VERSION
 def test_neighbour_has_to_be_asked_for(veth, version):
-    """Nothing has been sent to it before, or that is forgotten."""
+    """The neighbor cache has no entry for the peer."""
     address, port = address_of(veth.peer, version), next(PORTS)
     server = veth.peer.start("rping", "-s", "-P", "-a", address, "-p", port)
     await_listener(veth.peer, server, port)
@@ -203,7 +204,7 @@ def test_device_goes(veth):
 
 
 def test_port_is_taken(loopback):
-    """Also by another process."""
+    """The port is used by another process."""
     port = next(PORTS)
     first = loopback.start("rping", "-s", "-P", "-a", "127.0.0.1", "-p", port)
     await_listener(loopback, first, port)
@@ -213,7 +214,7 @@ def test_port_is_taken(loopback):
 
 
 def told_of_death(place, victim):
-    """How long after one end of a connection was killed the other one knows."""
+    """Kills one end of a connection; returns the seconds until the other one has ended."""
     port, of_bystander = next(PORTS), next(PORTS)
     beside = place.peer if victim == "client" else place
     bystander = beside.start("rping", "-s", "-P", "-a", beside.address, "-p", of_bystander)
@@ -236,15 +237,15 @@ def told_of_death(place, victim):
 @WHERE
 @pytest.mark.parametrize("victim", ("client", "server"))
 def test_killed_end_says_goodbye(request, where, victim):
-    """Its peer hears of it from the next process at its address, not by retries that end."""
+    """The peer gets a DREQ that is sent for the killed process, before its own retries end."""
     place = request.getfixturevalue(where)
-    # Seven repetitions of half a second each are what its queue pair would take.
+    # The peer's queue pair would need seven retries of half a second each.
     harness.in_time(lambda: told_of_death(place, victim), 2.5)
 
 
 def test_stopped_holder(loopback):
-    """The first process at the address, which has its queue pair 1, stands still as in a debugger.
-    Another one steps in, so that others connect, and the first one is reached when it goes on."""
+    """The first process that uses queue pair 1 of the address is stopped, as in a debugger.  Others
+    can still connect, and the stopped process can be connected to when it continues."""
     words = ["-a", "127.0.0.1", "-p"]
     ports = [next(PORTS), next(PORTS)]
     servers = []
@@ -265,14 +266,14 @@ def test_stopped_holder(loopback):
 
 
 def test_killed_server(loopback):
-    """Its client is told, and its port is free at once."""
+    """The client of a killed server ends, and the server's port is free at once."""
     port = next(PORTS)
     server = loopback.start("rping", "-s", "-a", "127.0.0.1", "-p", port)
     await_listener(loopback, server, port)
     client = loopback.start("rping", "-c", "-v", "-a", "127.0.0.1", "-p", port)
     client.await_words("rdma-ping-9:")
     server.kill()
-    # Its own queue pair gives up, if no process says good-bye for the dead one.
+    # If no DREQ is sent for the killed server, the client's queue pair runs out of retries.
     client.wait()
     again = loopback.start("rping", "-s", "-a", "127.0.0.1", "-p", port)
     await_listener(loopback, again, port)
@@ -300,10 +301,10 @@ def test_seen_by_stat(loopback):
     # rule C19 test
     assert active["peer_flow_control"] and passive["flow_control"]
     assert not active["flow_control"] and not passive["peer_flow_control"]
-    # The AETHs keep what was said.
+    # The credits in the AETHs agree with these flags.
     assert not active["mismatch"] and not passive["mismatch"]
     assert {qp["qpn"]: qp["unlimited"] for qp in at_server["qps"]}[passive["local_qpn"]]
-    # rping has no private data: the two addresses, whose last byte is 1, stand in the REQ.
+    # rping has no private data: the REQ contains the two addresses, the last byte of which is 1.
     assert (active["private_length"], passive["private_length"]) == (36, 0)
     assert (active["peer_private_length"], passive["peer_private_length"]) == (0, 36)
     for name in "REQ", "RTU":
@@ -312,7 +313,7 @@ def test_seen_by_stat(loopback):
     assert all(not message["refused"] for message in at_server["messages"].values())
     unserved = loopback.run("rping", "-c", "-C", 1, "-a", "127.0.0.1", "-p", next(PORTS))
     assert unserved.popen.returncode != 0
-    # Asked six times, or more if an answer was late; the processes of the host answer by turns.
+    # The REQ is sent six times, or more if a REJ was late; the host's processes reply in turn.
     shown = loopback.stat()
     assert all(process["messages"]["REQ"]["refused"] == process["rejections"]["8"]
                for process in shown), shown

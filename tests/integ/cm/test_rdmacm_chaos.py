@@ -2,7 +2,7 @@
 """Many connections by librdmacm (cm_end.c): one after the other on a network with faults, and at
 random among processes of which a third is killed.
 
-With UROCE_INTEG_LONG=1 as many and as long as the issue names; UROCE_CHAOS_SEED=N repeats a run.
+UROCE_INTEG_LONG=1 makes more connections, for a longer time; UROCE_CHAOS_SEED=N repeats a run.
 """
 import mmap
 import os
@@ -22,7 +22,7 @@ LINE = re.compile(r"connected (\d+) accepted (\d+) messages (\d+) lost (\d+) giv
 
 
 class Crowd:
-    """Processes of cm_end that share a file of fates."""
+    """Processes of cm_end that share a file with their states (enum fate)."""
 
     def __init__(self, place, count, seed):
         self.place, self.count, self.seed = place, count, seed
@@ -50,17 +50,17 @@ class Crowd:
                 time.sleep(0.01)
 
     def doom(self, number):
-        """Those that live hear first that what follows is none of their peers' faults."""
+        """Kills a process, after marking it so that others do not report the errors that follow."""
         assert self.processes[number].running(), self.processes[number]
         self.fates[number] = DOOMED
         self.processes[number].kill()
 
     def finish(self, number, seconds):
-        """What it has counted: connections begun and taken, messages, ..."""
+        """Waits for the process; returns the numbers that it prints, in the order of LINE."""
         try:
             output = self.processes[number].done(seconds)
         except harness.Timeout as timeout:
-            # It may be waiting for one that has failed.
+            # The process may be waiting for another one that has failed: show that as well.
             ended = [str(process) for process in self.processes if not process.running()]
             raise AssertionError("\n".join([str(timeout), *ended])) from None
         return [int(word) for word in LINE.fullmatch(output).groups()]
@@ -72,7 +72,7 @@ def assert_nothing_left(place):
 
 
 def test_one_after_the_other_with_faults(loopback):
-    """Each is established and ended, none twice, none lost."""
+    """Each connection is established and ended once, and none is lost."""
     count = 200 if harness.LONG else 40
     crowd = Crowd(loopback, 2, 1)
     for number, active in enumerate((0, 1)):
@@ -86,7 +86,7 @@ def test_one_after_the_other_with_faults(loopback):
 
 
 def test_a_third_is_killed(loopback):
-    """What lives goes on: its connections to others that live, and its listener."""
+    """In processes that are not killed, connections to each other and listeners must go on."""
     count, seconds = (50, 60) if harness.LONG else (12, 7)
     seed = int(os.environ.get("UROCE_CHAOS_SEED", "0")) or (
         random.randrange(1, 1 << 20) if harness.LONG else 1)

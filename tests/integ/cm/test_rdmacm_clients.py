@@ -37,7 +37,7 @@ def test_perftest_modes(loopback, words):
 
 
 def test_rcopy(loopback):
-    """A file comes over rsockets as it was."""
+    """A file is copied over rsockets unchanged."""
     source, target = loopback.scratch.file("in"), loopback.scratch.file("out")
     with open(source, "wb") as file:
         file.write(os.urandom(20_000_000))
@@ -48,7 +48,7 @@ def test_rcopy(loopback):
 def test_mckey(loopback):
     words = ["-m", "224.1.2.3", "-b", "127.0.0.1", "-c", "1"]
     receiver = loopback.start("mckey", *words)
-    # It has no listener; but the group is a socket of its process.
+    # The receiver has no listener, but joins the group with a socket of its process.
     until = time.monotonic() + harness.PATIENCE
     while not any("030201E0" in line for line in loopback.net("igmp")):  # 224.1.2.3
         assert receiver.running() and time.monotonic() < until, receiver
@@ -63,14 +63,14 @@ def test_mckey(loopback):
 def test_fio(loopback, verb):
     port = next(PORTS)
     common = ["--ioengine=rdma", f"--port={port}", "--bs=64k", "--size=8m", "--name=job"]
-    # It asks for no RNR retries, so that the first send that finds no receive ends it: there are
-    # as many receives as sends.  Of what is sent the server looks at every byte.
+    # fio requests no RNR retries, and fails if a SEND finds no receive; there are as many receives
+    # as SENDs.  The server verifies every byte.
     common += ["--verify=crc32c"]
     server = loopback.start("fio", *common, "--rw=read", "--iodepth=128")
     await_listener(loopback, server, port)
     client = loopback.run("fio", *common, "--hostname=127.0.0.1", f"--verb={verb}", "--rw=write",
                           "--iodepth=4", "--iodepth_batch_complete_max=4")
-    # It says what it has failed of, and ends with 0.
+    # fio reports failures, but exits with 0.
     for output in client.done() + client.errors, server.done() + server.errors:
         assert "completion status" not in output and "err= 0" in output, (client, server)
 
@@ -86,14 +86,15 @@ def test_qperf(loopback, test):
 
 @need("fi_info")
 def test_libfabric_offers_every_interface(veth):
-    """Without an address it binds to 127.0.0.1, and offers that id's device alone if it has one."""
+    """Without an address libfabric binds an id to 127.0.0.1, and if that id has a device, offers
+    only this one."""
     assert f"domain: {veth.device}\n" in veth.output_of("fi_info", "-p", "verbs")
 
 
 @need("fi_pingpong")
 @pytest.mark.parametrize("provider,kind", (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")))
 def test_libfabric(veth, provider, kind):
-    """It passes over loopback devices by itself."""
+    """libfabric skips loopback devices by itself."""
     port = next(PORTS)
     words = ["fi_pingpong", "-p", provider, "-e", kind, "-I", "100"]
     server = veth.serve(port, *words, "-B", port)
@@ -104,8 +105,8 @@ def test_libfabric(veth, provider, kind):
 @need("fi_pingpong")
 @pytest.mark.parametrize("provider,kind", (("verbs", "dgram"), ("verbs;ofi_rxd", "rdm")))
 def test_libfabric_datagrams(veth, provider, kind):
-    """Up to 1 MiB where it makes messages of datagrams.  Unless the device is named it takes the
-    first one, which is the loopback interface's."""
+    """Messages of up to 1 MiB where libfabric splits them into datagrams.  Without a device's name
+    it takes the first one, which is the loopback interface's."""
     port = next(PORTS)
     words = ["fi_pingpong", "-p", provider, "-e", kind, "-I", "3", "-d"]
     server = veth.serve(port, *words, veth.device + "-dgram", "-B", port)
@@ -121,7 +122,7 @@ def test_rstream_by_gid(veth, version):
 
 
 def test_udpong(veth):
-    """Sockets of datagrams have address handles without a GID, which RoCE cannot have."""
+    """Datagram rsockets create address handles without a GID, which RoCE does not support."""
     client = veth.peer.run("udpong", "-s", veth.address, "-p", next(PORTS))
     assert client.popen.returncode != 0, client
     assert "uroce: no address handle: no GID is named" in client.errors, client
@@ -130,10 +131,10 @@ def test_udpong(veth):
 @pytest.mark.skipif(not PRELOAD, reason="no librspreload here")
 @pytest.mark.parametrize("kind", ("s", "f"))
 def test_rstream_by_preload(loopback, kind):
-    """Its plain sockets become rsockets, with f in a child that has been forked: that one's becomes
-    one when the connection is there."""
+    """librspreload turns rstream's plain sockets into rsockets.  With f this happens in a forked
+    child, when the connection exists."""
     port = next(PORTS)
-    # For half a second at least, so that the connection is seen.
+    # The transfer must take at least half a second, so that uroce-stat shows the connection.
     words = ["rstream", "-S", "4096", "-I", "200", "-C", "300", "-T", kind, "-p", port]
     options = {"env": {"LD_PRELOAD": PRELOAD[0], "RDMAV_FORK_SAFE": "1"}}
     if kind == "s":
@@ -146,7 +147,7 @@ def test_rstream_by_preload(loopback, kind):
     client = loopback.start(*words, "-s", "127.0.0.1", **options)
     while not any(process["connections"] for process in loopback.stat()):
         assert client.running() and time.monotonic() < until, f"did not use uroce: {client}"
-    # A busy host takes a hundred times as long.
+    # On a busy host this takes a hundred times as long.
     client.done(3 * harness.PATIENCE)
     server.done()
 
@@ -154,7 +155,7 @@ def test_rstream_by_preload(loopback, kind):
 @pytest.mark.skipif(not PRELOAD, reason="no librspreload here")
 @WHERE
 def test_preload(request, where):
-    """An ordinary program's stream comes back as it was, over an rsocket."""
+    """The byte stream of an ordinary program returns unchanged over an rsocket."""
     place = request.getfixturevalue(where)
     port = next(PORTS)
     words = [harness.PYTHON, place.scratch.copy("cm/byte_stream.py")]

@@ -2,8 +2,8 @@
 /*
  * usage: mpi_check [LARGEST]
  *
- * An MPI program that looks at every byte it gets: sendrecv, allreduce, alltoall, and one-sided
- * put, get and accumulate.  LARGEST is the size of messages at which it ends, in bytes.
+ * An MPI program that checks every byte that it gets: sendrecv, allreduce, alltoall, and one-sided
+ * put, get and accumulate.  LARGEST is the maximum size of messages in bytes.
  */
 #include <mpi.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What uroce-run reports without a program, compared with what the host's own tools say."""
+"""The report of uroce-run without a program, compared with the output of the host's tools."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ SECOND_USER = 4711
 
 
 def check(place, *options, code=0, limit=None, **more):
-    """The lines as a list of values for each name."""
+    """Runs uroce-run; returns its lines as a list of values for each name."""
     command = [os.path.join(place.scratch.bin, "uroce-run"), *options]
     if limit:
         command = ["sh", "-c", f'ulimit {limit} && exec "$@"', "sh", *command]
@@ -40,7 +40,7 @@ def granted(option):
 
 
 def devices_of(place):
-    """The lines of devices, by the kernel's addresses and ibv_devinfo's MTU."""
+    """The expected device lines, made of the kernel's addresses and ibv_devinfo's MTU."""
     shown = place.output_of("ibv_devinfo")
     roce = re.findall(r"hca_id:\t(\S+).*?active_mtu:\t+(\d+)", shown, re.DOTALL)
     links = {"uroce_" + link["ifname"]: link
@@ -74,7 +74,7 @@ def test_a_host_that_works(veth):
 
 
 def test_small_socket_buffers(loopback):
-    """The limit is one for all namespaces, so more is requested instead."""
+    """The kernel's limit applies to all namespaces, so the test requests more instead."""
     with open("/proc/sys/net/core/rmem_max", encoding="utf-8") as file:
         limit = int(file.read())
     wanted = 256 << 20
@@ -86,7 +86,7 @@ def test_small_socket_buffers(loopback):
 
 
 def test_wrong_receive_buffer(loopback):
-    """The default is compared with the limit, not the digits at the beginning."""
+    """The default is compared with the limit, not the digits at the beginning of the value."""
     env = {"UROCE_RECEIVE_BUFFER": "8M"}
     lines = check(loopback, code=1, env=env)
     assert "UROCE_RECEIVE_BUFFER=8M" in lines["stderr"]
@@ -130,7 +130,8 @@ def test_no_steering(scratch):
 
 
 def test_another_user(loopback):
-    """Works; while the first user has the address, says so and names the remedy, which works."""
+    """Another user can use uroce.  While the first user has the address, uroce-run reports this and
+    a remedy, which works."""
     harness.need_root()
     loopback.await_no_sockets()
     assert check(loopback, user=SECOND_USER)["broker"][0].endswith(f"user {SECOND_USER}")
@@ -149,14 +150,14 @@ def test_view(loopback, view):
 
 
 def test_wrong_setting(loopback):
-    """With the line that a program would print, whatever UROCE_LOG is."""
+    """uroce-run prints the line that a program would print, even with UROCE_LOG=off."""
     lines = check(loopback, code=1, env={"UROCE_CREDITS": "maybe", "UROCE_LOG": "off"})
     assert "uroce_lo cannot be opened" in lines["FAILED"][0]
     assert "UROCE_CREDITS=maybe: must be on or off" in lines["stderr"]
 
 
 def test_wrong_capture(loopback):
-    """No program can open a device with it."""
+    """uroce-run reports a failure, because no program can open a device with this setting."""
     for value in "/tmp/%p.pcapng,snaplen=1", "/tmp/%p.pcapng,ring=1x64k", "":
         lines = check(loopback, code=1, env={"UROCE_CAPTURE": value})
         assert lines["FAILED"][0].startswith("UROCE_CAPTURE: "), lines

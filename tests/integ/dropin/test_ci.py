@@ -47,7 +47,7 @@ class Runner:
         return self.files[name].read_text().splitlines()
 
     def step(self, text, environment=None):
-        """What the runner does with "shell: bash"; returns the finished process."""
+        """Executes a step as the runner does with "shell: bash"; returns the finished process."""
         for file in self.files.values():
             file.write_text("")
         script = self.folder / "step.sh"
@@ -90,7 +90,7 @@ def make_runner(loopback, tmp_path):
 
 @pytest.fixture(name="prefix")
 def make_prefix(scratch):
-    """A copy of the build has what an installed uroce has."""
+    """A copy of the build, which has the same files as an installed uroce."""
     return os.path.dirname(scratch.bin)
 
 
@@ -107,7 +107,7 @@ def test_a_step_after_the_action_finds_the_devices(runner, prefix):
     assert succeeded(runner.step(PINGPONG)).count("2457600 bytes in") == 2
     assert os.path.dirname(succeeded(runner.step("command -v uroce-stat"))) == \
         os.path.join(prefix, "bin")
-    # Again, as for other settings: uroce-run is now in PATH.
+    # Use the action again, as for other settings: uroce-run is now in PATH.
     before = dict(runner.environment)
     assert runner.use(load("action.yml"), settings="UROCE_LOG=debug\n") == outputs
     assert runner.environment == {**before, "UROCE_LOG": "debug"}
@@ -240,7 +240,7 @@ def git(folder, *words):
 
 
 def make_tree(folder, files):
-    """A git repository with the script, and with other files where a build has the real ones."""
+    """Makes a git repository with the script and the given files in place of the real ones."""
     for name, text in {"buildlib/ci/setup": None, **files}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -294,7 +294,7 @@ def make_package(scratch):
 
 @pytest.fixture(name="system")
 def make_system(loopback, tmp_path):
-    """Words before a command that installs packages."""
+    """The words that start a command which installs packages, see CHANGEABLE_SYSTEM."""
     harness.need_root()
     (tmp_path / "changes").mkdir()
     words = ["unshare", "--mount", "bash", "-c", CHANGEABLE_SYSTEM, "bash", tmp_path / "changes"]
@@ -310,12 +310,13 @@ def test_the_package_is_installed(job, package, system):
     job.variables["UROCE_CI_PACKAGE"] = package.replace("1.0", "*")
     text = succeeded(job.run(*INSTALLED, prefix=system))
     assert text.startswith("ii ") and "/usr/bin/uroce-run" in text and "uroce_lo" in text
-    # In another process nothing has changed.
+    # Other processes do not see the installed package.
     assert job.place.run("dpkg-query", "-W", "uroce").popen.returncode
 
 
 def test_the_package_is_built_if_there_is_none(job, package, system, tmp_path):
-    """apt is asked for what debian/control names; the tree's own package script builds."""
+    """apt-get gets the request for the build dependencies in debian/control; the package script of
+    the tree builds the package."""
     make_tree(tmp_path / "tree", {
         "buildlib/package": f'#!/bin/sh\n[ "$2" = deb ] && mkdir "$1" && cp {package} "$1"\n',
         "bin/apt-get": '#!/bin/sh\ncase " $* " in *" build-dep "*) echo "$@" >&2 ;; '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What cmake --install leaves behind: all of it, nothing else, and it works from where it is."""
+"""cmake --install installs all files and no others, and they work from where they are."""
 import os
 import re
 import shutil
@@ -111,7 +111,7 @@ def test_the_manual_has_the_limits_of_the_device(loopback):
 
 
 def test_packages_name_one_maintainer():
-    """An address that nobody has yet is one that nobody can have: RFC 2606 keeps .invalid."""
+    """Until there is a real address, the maintainer's one is in .invalid, reserved by RFC 2606."""
     names = {re.search(pattern, source(path), re.MULTILINE)[1] for path, pattern in (
         ("debian/control", r"^Maintainer: (.*>)$"), ("debian/changelog", r"^ -- (.*>)  "),
         ("redhat/uroce.spec", r"^\* \w+ \w+ \d+ \d+ (.*>) - "))}
@@ -121,7 +121,7 @@ def test_packages_name_one_maintainer():
 
 
 def test_packages_are_built_with_what_the_build_is():
-    """What a package needs to be built is installed for everybody who builds."""
+    """The build dependencies of the package are installed for every build."""
     needed = re.search(r"^Build-Depends:(.*?)\n\n", source("debian/control"),
                        re.MULTILINE | re.DOTALL)[1]
     names = {name.split()[0] for name in needed.split(",")} - {"debhelper-compat"}

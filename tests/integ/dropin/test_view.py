@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What uroce-run shows of the devices in /sys and /dev: by a namespace, and by redirected calls."""
+"""The view of devices in /sys and /dev that uroce-run makes by a namespace or redirected calls."""
 import itertools
 import json
 import os
@@ -14,7 +14,7 @@ from harness import (HERE, LONG, NOBODY, PATIENCE, PYTHON, await_listener, need_
                      ucx_has_verbs)
 
 WAYS = ["namespace", "calls"]
-# Root becomes a user without rights that a user namespace can tell from others.
+# Root changes to a user without privileges, whom a user namespace can distinguish from others.
 SOMEBODY = 12345
 USER = SOMEBODY if os.geteuid() == 0 else None
 UPDATER = "uroce-view"
@@ -42,7 +42,7 @@ def output(*arguments, **options):
 
 
 def walk(place, way, **options):
-    """What a program finds that walks through the view; checked there."""
+    """Runs view_walk.py, which checks the view; returns the found devices, and its errors."""
     process = view(place, way, PYTHON, place.scratch.copy("dropin/view_walk.py"), **options)
     assert process.popen.returncode == 0, process
     return json.loads(process.output), process.errors
@@ -62,7 +62,7 @@ def each_way(request, loopback):
 
 @pytest.fixture(name="long_way", params=WAYS if LONG else WAYS[:1])
 def way_in_the_long_form(request, loopback):
-    """Where one of them shows enough."""
+    """For tests that need only one of the ways in the short form."""
     return permitted(loopback, request.param)
 
 
@@ -132,7 +132,7 @@ except ChildProcessError:
 
 
 def keepers(place):
-    """How many processes of ours run in the network namespace of the place."""
+    """Returns the number of uroce-view processes in the network namespace of the place."""
     mine = os.stat(f"/proc/{place.holder.pid if place.holder else 'self'}/ns/net").st_ino
     count = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -158,7 +158,7 @@ def test_nothing_is_left_behind(loopback, way):
     folder = loopback.scratch.file("tmp")
     os.mkdir(folder)
     os.chmod(folder, 0o777)
-    # That of the program which the fixture has run may end some time after it.
+    # The keeper of the program that the fixture has run may end some time after the program.
     await_no_keeper(loopback)
     program = loopback.start(run, f"--view={way}", "sh", "-c", "echo ready; exec sleep 60",
                              user=USER, env={"TMPDIR": folder, "XDG_RUNTIME_DIR": ""})
@@ -226,7 +226,7 @@ def test_no_zombie_where_nobody_reaps(loopback, way):
 
 
 def test_with_an_init_the_program_has_the_number_of_what_was_started(loopback, way):
-    """bash waits for all processes that have lost their parent."""
+    """bash takes the place of an init: it waits for all processes that have lost their parent."""
     run = [os.path.join(loopback.scratch.bin, "uroce-run"), "--view=" + way]
     numbers = in_pid_namespace(loopback, "bash", "-c", '"$@" & echo $!; wait', "bash", *run, "sh",
                                "-c", "echo $$").split()
@@ -308,7 +308,8 @@ def test_counters_are_alive(loopback, long_way):
                             interactive=True)
     assert reader.popen.stdout.readline() == "ready\n", reader
     port = loopback.free_port()
-    # The server stays: what a process has counted since it was asked last ends with it.
+    # The server keeps running: when a process ends, what it has counted since the last query is
+    # lost.
     server = loopback.start("rping", "-s", "-P", "-a", "127.0.0.1", "-p", port, user=USER)
     await_listener(loopback, server, port, user=USER)
     loopback.start("rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", 10, user=USER).done()
@@ -321,7 +322,7 @@ def test_inside_of_a_view(loopback, long_way):
     assert "uroce_lo" in walk(loopback, long_way, prefix=[run, "--view=" + long_way])[0]
 
 
-# A device of the kernel, as far as it can be seen; in a mount namespace.
+# Makes the visible files of a kernel device, in a mount namespace.
 A_REAL_DEVICE = f"""
 mount -t tmpfs none /sys/class
 mkdir /sys/class/infiniband /sys/class/net
@@ -353,7 +354,7 @@ head -c 3 /dev/infiniband/uverbs0 | tr '\\0' 0
 
 
 def test_nobody_in_particular(loopback):
-    """In a user namespace this user could not be told from others, so it gets the calls."""
+    """A user namespace could not distinguish this user from others, so uroce-run uses the calls."""
     need_root()
     devices, errors = walk(loopback, None, user=NOBODY)
     assert "uroce_lo" in devices
@@ -373,7 +374,8 @@ def test_in_a_container_of_ones_own(loopback, long_way):
     assert "uroce_lo" in walk(loopback, long_way, prefix=prefix)[0]
 
 
-# Runs a command under a filter that answers EPERM to calls, as containers do: x86-64, arm64.
+# Runs a command under a filter that lets system calls fail with EPERM, as containers do: x86-64,
+# arm64.
 FILTERED = """
 import ctypes, os, platform, struct, sys
 numbers = {"x86_64": (165, 272, 308), "aarch64": (40, 97, 268)}[platform.machine()]
@@ -405,7 +407,7 @@ def test_where_mounts_are_refused(loopback):
     for user in {USER, None}:
         devices, errors = walk(loopback, None, prefix=[PYTHON, "-c", NO_MOUNTS], user=user)
         assert "uroce_lo" in devices
-        # As root of a container, or of the place, a program may need what it is permitted.
+        # As root of a container, or of the place, a program may need its privileges.
         refused = "unshare" if user else "(unshare|a user namespace would take privileges away)"
         line = (rf"uroce-run: no namespaces here \({refused}: Operation not permitted\): "
                 "/sys/class/infiniband and /dev/infiniband are shown by redirected calls\n")
@@ -464,7 +466,7 @@ def test_programs_of_an_older_c_library(loopback, way):
 
 
 def test_rdma_shows_the_links(loopback, way):
-    """pyverbs' tests ask so for the interface of a device."""
+    """pyverbs' tests find the interface of a device by this command."""
     rows = json.loads(output(loopback, way, "rdma", "link", "show", "-j"))
     rows = [row for row in rows if row["ifname"] == "uroce_lo"]
     assert [(row["port"], row["state"], row["netdev"]) for row in rows] == [(1, "ACTIVE", "lo")]
@@ -487,7 +489,7 @@ UCX_LONG = [case for case in itertools.product(WAYS, ["rc", "ud"], UCX_TESTS, UC
 
 
 def alone():
-    """What tells a ucx_perftest that was built with MPI (Debian 13) that this is none."""
+    """Options by which a ucx_perftest that was built with MPI (Debian 13) runs without MPI."""
     shown = subprocess.run(["ucx_perftest", "-h"], capture_output=True, text=True, check=False)
     return ["-P", "0"] if "-P <0|1>" in shown.stdout + shown.stderr else []
 
@@ -505,7 +507,7 @@ def ucx_pair(place, way, *words, env):
 @needs_ucx
 @pytest.mark.parametrize("way, transport, test, size", UCX_LONG if LONG else UCX_SHORT)
 def test_ucx(loopback, way, transport, test, size):
-    # Gets over ud are answered piece by piece.
+    # Gets over ud are slow: their data is returned in pieces.
     count = 10 if size > 4096 else 100
     ucx_pair(loopback, permitted(loopback, way), "-t", test, "-s", size, "-n", count, "-w", 2,
              env={"UCX_TLS": transport + ",self", "UCX_NET_DEVICES": "uroce_lo:1"})
@@ -522,17 +524,17 @@ def test_the_loopback_device_can_be_left_out(veth):
 
 @needs_ucx
 def test_ucx_between_hosts(veth):
-    """Without it UCX takes uroce_lo on both sides."""
+    """Without UROCE_LOOPBACK=off UCX would use uroce_lo on both hosts."""
     ucx_pair(veth, "calls", "-t", "tag_bw", "-s", 65536, "-n", 20, "-w", 2,
              env={"UROCE_LOOPBACK": "off", "UCX_TLS": "rc,self"})
 
 
-# How a container or an administrator ties a user down.
+# Restrictions of a user by a container or an administrator.
 TIED = {"container": ["unshare", "-Urn", "sh", "-c", 'ip link set lo up && exec "$0" "$@"'],
         "no-new-privileges": ["setpriv", "--no-new-privs"],
         "no-mounts": [PYTHON, "-c", NO_MOUNTS]}
 TIED_LONG = list(itertools.product(TIED, ["rc", "ud"], UCX_TESTS))
-# Both ends in one script, since some of these places can be entered only once.
+# Both ends in one script, because some of these environments can be entered only once.
 TIED_PAIR = """
 run=$1 size=$2 test=$3
 shift 3

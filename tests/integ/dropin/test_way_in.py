@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""How a stock program gets to see the devices: the drop-in libibverbs, uroce-run, urocedv.h."""
+"""How a stock program finds the devices: by the drop-in libibverbs, uroce-run, urocedv.h."""
 import ipaddress
 import json
 import os
@@ -33,15 +33,15 @@ def run(*command, lib=LIB, **options):
 
 
 def output_of(*command, **options):
-    """What a command that must succeed without complaint has printed."""
+    """Returns the output of a command, which must succeed without error messages."""
     done = run(*command, **options)
     assert (done.returncode, done.stderr) == (0, ""), (command, done)
     return done.stdout
 
 
 def python(script, *arguments, **options):
-    """Run a script that finds libibverbs by dlopen(), as ctypes and NCCL do.  What Python 3.12 and
-    later say of a fork() beside a thread, the helper, is of no interest."""
+    """Run a script that finds libibverbs by dlopen(), as ctypes and NCCL do.  Ignores the warning
+    of Python 3.12 and later about fork() in a process with another thread, the helper."""
     return run(PYTHON, "-W", "ignore:This process:DeprecationWarning", "-c",
                "import ctypes, os, sys\n" + script, *arguments, **options)
 
@@ -54,7 +54,7 @@ def compile_c(source, output, *options):
 
 
 def interfaces():
-    """Those that are to have a device: name -> sorted addresses as in GIDs."""
+    """The interfaces that must have a device: name -> sorted addresses as in GIDs."""
     found = {}
     for link in json.loads(output_of("ip", "-json", "address", lib=None)):
         addresses = [a for a in link["addr_info"] if not a.get("tentative")]
@@ -75,7 +75,7 @@ def listed(**options):
 
 @pytest.fixture(scope="module")
 def scratch():
-    """A folder that other users can read as well."""
+    """A directory that other users can read as well."""
     path = tempfile.mkdtemp(prefix="uroce-way-in-")
     os.chmod(path, 0o755)
     yield path
@@ -88,7 +88,7 @@ def probe(scratch):
 
 
 def copy_of_lib(scratch, name, real=None):
-    """Another lib/uroce, before another libibverbs if real is given."""
+    """Copies lib/uroce; if real is given, the copy uses it as the real libibverbs."""
     copy = os.path.join(scratch, name)
     shutil.copytree(LIB, copy, symlinks=True)
     if real:
@@ -98,7 +98,7 @@ def copy_of_lib(scratch, name, real=None):
     return copy
 
 
-# The kernel says only some time later, in a thread of its own, that there is a carrier.
+# The kernel reports the carrier only some time later, from a thread of its own.
 PRELUDE = """
 ip link set lo up
 await_carrier() {
@@ -118,7 +118,7 @@ def in_namespace(script):
 def test_every_interface_has_a_device():
     devices = listed()
     assert sorted(devices) == sorted("uroce_" + name for name in interfaces())
-    # A program that names no device takes the first.
+    # A program that names no device uses the first one.
     assert devices[-1] == "uroce_lo"
 
 
@@ -169,7 +169,7 @@ def test_linked_program_uses_both_libraries(probe):
 
 
 def test_own_calls_pass_librspreload(scratch, probe):
-    """uroce's sockets are no rsockets where librspreload makes some of the program's."""
+    """librspreload turns sockets of the program into rsockets, but not uroce's own sockets."""
     preload = compile_c("preload.c", os.path.join(scratch, "librspreload.so"), "-shared", "-fPIC",
                         "-ldl")
     for name in interfaces():
@@ -200,7 +200,7 @@ def test_dlopen(name):
 
 
 def test_dlvsym():
-    """NCCL's way: each function by its version node, ours and the real library's."""
+    """As NCCL does: finds each function, ours and the real library's, by its version node."""
     done = python("""
 lib = ctypes.CDLL("libibverbs.so")
 libc = ctypes.CDLL(None)
@@ -319,7 +319,7 @@ rm $events
 """)
     events = text.split()
     assert events[:3] == ["GID_CHANGE", "PORT_ERR", "PORT_ACTIVE"]
-    # The interface goes with its addresses.
+    # When the interface is deleted, its addresses are removed as well.
     assert [event for event in events[3:] if event != "GID_CHANGE"] == ["PORT_ERR"]
 
 
@@ -413,13 +413,13 @@ def test_other_devices_stay_and_are_asked_of_the_real_library(scratch):
 
 @pytest.mark.parametrize("name", ["RDMAV_FORK_SAFE", "IBV_FORK_SAFE"])
 def test_fork_support_is_unneeded_by_environment_too(name):
-    """libibverbs reads it in its own first list of devices."""
+    """libibverbs reads the variable when it makes its first list of devices."""
     program = os.path.join(BUILD, "tests", "verbs_fork")
     done = run(program, env={name: "1"})
     assert done.returncode == 0, done
 
 
-# As UCX 1.19 and later do for each device, to pass over those of type SMI (attribute 99).
+# UCX 1.19 and later do this for each device, to skip those of type SMI (attribute 99).
 ASK_THE_KERNEL = LIST_BY_DLOPEN + """
 import socket, struct
 NETLINK_RDMA, RDMA_NLDEV_CMD_GET, RDMA_NLDEV_ATTR_DEV_INDEX, NLMSG_ERROR = 20, 5 << 10 | 1, 1, 2
@@ -437,7 +437,7 @@ for name, device in devices().items():
 
 
 def test_the_kernel_is_not_asked_about_our_devices():
-    """It knows none of them, and may have another one of that index."""
+    """The kernel does not know them, and may have another device with that index."""
     done = python(ASK_THE_KERNEL, "libibverbs.so.1")
     assert (done.returncode, done.stderr) == (0, ""), done
 
@@ -505,7 +505,7 @@ def test_uroce_run():
                                      ["--capture", "/x", "--view=none"],
                                      ["--capture=/x", "--view=none", "--"]))
 def test_options_of_uroce_run(options):
-    """They come in any order, and end where the program begins."""
+    """Options can have any order, and end where the program begins."""
     words = ["sh", "-c", 'echo "$UROCE_CAPTURE $*"', "sh", "--view=calls"]
     assert output_of(RUN, *options, *words, lib=None) == "/x --view=calls\n"
     assert run(RUN, *options, lib=None).returncode == 2
@@ -517,7 +517,7 @@ def test_options_of_uroce_run(options):
 
 @pytest.fixture(scope="module")
 def unreached(scratch):
-    """Programs that LD_LIBRARY_PATH does not reach, by what is said of them."""
+    """Programs by the way in which they are linked; LD_LIBRARY_PATH has no effect on some."""
     source = os.path.join(scratch, "unreached.c")
     with open(source, "w", encoding="utf-8") as file:
         file.write("int main(void) { return 42; }\n")
@@ -551,7 +551,7 @@ def test_run_tells_of_programs_that_it_does_not_reach(scratch, unreached, name, 
 
 @pytest.mark.parametrize("name", ["plain", "runpath"])
 def test_run_is_silent_about_others(unreached, name):
-    """A DT_RUNPATH comes behind LD_LIBRARY_PATH."""
+    """A DT_RUNPATH is searched after LD_LIBRARY_PATH."""
     done = run(RUN, unreached[name], lib=None)
     assert (done.returncode, done.stderr) == (42, ""), done
     assert output_of(RUN, "sh", "-c", "echo script", lib=None) == "script\n"
@@ -567,7 +567,7 @@ def test_run_tells_of_another_processor(unreached):
 
 
 def test_run_does_not_believe_an_ldd_of_another_processor(scratch, unreached):
-    """The host's ldd, under qemu-user, takes all that is the other processor's for static."""
+    """Under qemu-user the host's ldd reports all programs of the other processor as static."""
     folder = os.path.join(scratch, "ldd")
     os.mkdir(folder)
     with open(os.path.join(folder, "ldd"), "w", encoding="utf-8") as file:

@@ -19,7 +19,7 @@ def read(*names):
 
 
 def listed():
-    """By dlopen() and the name that NCCL uses."""
+    """Lists names and GUIDs by libibverbs, loaded by dlopen() with the name that NCCL uses."""
     lib = ctypes.CDLL("libibverbs.so")
     lib.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
     lib.ibv_get_device_name.restype = ctypes.c_char_p
@@ -40,7 +40,7 @@ def port(device):
     for index in used:
         assert read(*base, "gid_attrs", "types", str(index)) == "RoCE v2"
         netdev = read(*base, "gid_attrs", "ndevs", str(index))
-        # A view is current, but not in the same moment.
+        # A view follows changes of interfaces after a moment.
         assert os.path.exists("/sys/class/net/" + netdev) or device != "uroce_lo", netdev
     assert len(gids) == 16 and re.fullmatch(r"[\d.]+ Gb/sec \(\d+X.*\)", read(*base, "rate"))
     assert read(*base, "pkeys", "0") == "0xffff" and read(*base, "link_layer") == "Ethernet"
@@ -51,10 +51,10 @@ def port(device):
 
 
 def device_of(name, guid):
-    # NCCL takes this for where the device is, and attaches it there.
+    # NCCL uses this path as the position of the device in its topology.
     parent = os.path.realpath(os.path.join(CLASS, name, "device"), strict=True)
     assert os.path.isdir(parent) and os.listdir(os.path.join(CLASS, name, "device", "net"))
-    # UCX opens no device without.
+    # UCX opens no device without this node.
     node = "/dev/infiniband/" + name
     assert stat.S_ISCHR(os.stat(node).st_mode) and os.access(node, os.R_OK | os.W_OK)
     assert read(name, "node_guid") == guid == read(name, "sys_image_guid")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A peer whose IPv4 headers are its own, for a test: a process of its own, in the namespace whose
-interface it sends from.
+"""A peer that builds its own IPv4 headers, for test_foreign_peer.py.  It runs as a process in the
+namespace whose interface it sends from.
 
-A line on standard input is a JSON list of packets [opcode, queue pair number, PSN, identification];
-they leave at once, as frames, and the answer is their number.
+Each line on standard input is a JSON list of packets [opcode, queue pair number, PSN,
+identification]; they are sent at once, as frames, and their number is printed.
 """
 import argparse
 import ipaddress
@@ -35,7 +35,7 @@ def headers(options, length, identification):
 def packet(options, opcode, qpn, psn, identification):
     bth = struct.pack(">BBHII", opcode, 0x40, 0xFFFF, qpn, psn & 0xFFFFFF)
     ip, udp = headers(options, len(bth) + len(PAYLOAD) + 4, identification)
-    # What routers change counts as all ones: TOS, TTL, checksums, BTH byte 4.
+    # The ICRC treats the fields that routers change as all ones: TOS, TTL, checksums, BTH byte 4.
     masked = (b"\xff" * 8 + ip[:1] + b"\xff" + ip[2:8] + b"\xff" + ip[9:10] + b"\xff\xff" +
               ip[12:] + udp[:6] + b"\xff\xff" + bth[:4] + b"\xff" + bth[5:] + PAYLOAD)
     return ip + udp + bth + PAYLOAD + struct.pack("<I", zlib.crc32(masked))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A peer with a stack of its own, which numbers IPv4 packets as it likes: none whose ICRC is right
-is refused, on eight queue pairs at once, after pauses and leaps."""
+"""A peer whose IP stack chooses IPv4 identifications in any way: no packet with a correct ICRC is
+refused, on eight queue pairs at once, after pauses and jumps of the identification."""
 import ipaddress
 import json
 import random
@@ -14,13 +14,14 @@ import verbs_peer
 
 QPS, DEPTH = 8, 60
 SEND_ONLY = {"RC": 0x04, "UC": 0x24}
-# Seconds, and which of them are really waited; the leaps are those of the pauses anyway.
+# Pauses in seconds.  Those longer than WAITED are skipped, but the identifications jump as if the
+# time had passed.
 PAUSES = [0, 0.05, 1, 5, 60]
 WAITED = 60 if harness.LONG else 1
 
 
 class Stack:
-    """Gives identifications to packets; pause() is told of time that has passed."""
+    """Returns IPv4 identifications; pause() is called for time that has passed."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -43,7 +44,7 @@ class Zero(Stack):
 
 
 class Counter(Stack):
-    """Linux: one for all that goes to an address, with a leap after each pause."""
+    """As Linux: one counter per destination address, which jumps after each pause."""
 
     def pause(self, seconds):
         self.number += self.rng.randrange(int(seconds * 1000) + 1)
@@ -64,7 +65,7 @@ def gid_of(address):
 
 
 class Peer:
-    """The raw peer, and the ends of ours that hear it."""
+    """The raw peer, and our queue pairs that receive its packets."""
 
     def __init__(self, place, kind):
         self.place, self.kind = place, kind
@@ -72,7 +73,7 @@ class Peer:
         self.qpns, self.sent = [], [0] * QPS
         for i in range(QPS):
             here = self.end.of(i, "open", place.device, place.gid_index(4), kind=kind)
-            # Nothing answers at the peer.
+            # The peer has no such queue pair, and nothing replies there.
             there = {"gid": gid_of(place.peer.address), "qpn": 0x500000 + i}
             self.end.of(i, "connect", there)
             for _ in range(DEPTH):
@@ -90,7 +91,7 @@ class Peer:
         return json.loads(link)[0]["address"]
 
     def send(self, stack, numbers):
-        """A packet to each of these queue pairs, at once."""
+        """Sends a packet to each of these queue pairs, all at once."""
         packets = []
         for i in numbers:
             packets.append([SEND_ONLY[self.kind], self.qpns[i], self.sent[i], stack.next()])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The peer's link address is not known yet, and the first question for it is lost.
+"""The peer's link-layer address is not known yet, and the first neighbor solicitation is lost.
 
-That happens on interfaces that were just made; the kernel asks again after a second.
+This happens on new interfaces; the kernel repeats the solicitation after a second.
 """
 import re
 import shutil
@@ -28,7 +28,7 @@ def lost(place):
 
 @pytest.fixture
 def forgetful(veth):
-    """Both ends have forgotten each other, and will not hear the first question."""
+    """Both ends have empty neighbor caches and will drop the first solicitation."""
     if not shutil.which("nft"):
         pytest.skip("nft is not installed")
     rules = veth.scratch.file("lossy.nft")
@@ -46,7 +46,7 @@ def forgetful(veth):
 
 @pytest.mark.parametrize("program", ("ibv_rc_pingpong", "ibv_srq_pingpong"))
 def test_first_question_is_lost(forgetful, program):
-    """Their retries last half a second."""
+    """The programs succeed, although their retries last only half a second."""
     began = time.monotonic()
     server, client = harness.start_pair(
         forgetful, [program, "-d", "{device}", "-g", forgetful.gid_index(6), "-n", 100])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""UROCE_SHM=on: queue pairs of two processes with one address exchange their packets through
-shared memory, whatever they do, and whatever becomes of the other process."""
+"""UROCE_SHM=on: queue pairs of two processes on the same address exchange their packets through
+shared memory, for all operations, also when other processes are killed and replaced."""
 import random
 import shutil
 import time
@@ -20,21 +20,23 @@ MANY = 600  # requests of 4 KiB, more than any ring holds
 
 @pytest.fixture(autouse=True)
 def switched_on(monkeypatch):
-    """For all programs whose test does not say otherwise."""
+    """Enables shared memory for all programs, unless the test passes another setting."""
     monkeypatch.setenv(shm.SETTING, "on")
 
 
 # ---- Every kind of traffic ----
 
 def run(place, sender_at, *words, **options):
-    """What shm.run() returns, and the datagrams of the sender's place meanwhile."""
+    """Returns the results of shm.run(), and the number of datagrams that the place sender_at has
+    sent during the run."""
     before = shm.datagrams_sent(sender_at)
     seen, client = shm.run(place, *words, "-D", SECONDS, **options)
     return seen, client, shm.datagrams_sent(sender_at) - before
 
 
 def run_with_many_datagrams(*arguments, **options):
-    """As run(); on a busy host a second may be too short for them."""
+    """As run(), which must send many datagrams in one of some tries: on a busy host a second may be
+    too short for them."""
     return harness.good_try(lambda: run(*arguments, **options), lambda found: found[2] > shm.MANY)
 
 
@@ -46,7 +48,7 @@ def test_traffic(loopback, program):
                                           lambda found: shm.all_use_memory(found[0]))
     shm.check_memory_is_used(seen)
     shm.check_no_packet_was_damaged(seen)
-    # How many there are in a second is the host's affair.
+    # The number of packets in a second depends on the host.
     assert shm.FEW < shm.sent_through_memory(seen) > datagrams
 
 
@@ -77,7 +79,7 @@ def test_not_when_one_side_has_it_off(loopback, here, there):
 
 
 def closed_meanwhile(place):
-    """Two ends whose second queue pairs have exchanged something; whether by memory."""
+    """Returns two ends whose second queue pairs have exchanged data, and true if memory is used."""
     first, second = shm.pair(place)
     assert first.exchange(30, 100, 1) == second.exchange(30, 100, 2) == 30
     here, there = (end.of(1, "open", place.device, place.gid_index(4))
@@ -91,8 +93,8 @@ def closed_meanwhile(place):
 
 
 def test_address_that_is_closed_meanwhile(loopback):
-    """A queue pair connects while the other process has the address, which then closes it with its
-    last queue pair and opens it again for the peer."""
+    """A queue pair connects while the other process has the address open.  That process then closes
+    the address with its last queue pair, and opens it again for the peer."""
     *ends, _ = harness.good_try(lambda: closed_meanwhile(loopback), lambda found: found[-1])
     shm.check_memory_is_used(shm.shown(loopback, *ends))
 
@@ -102,10 +104,10 @@ SLOW = ["strace", "-f", "-o", "/dev/null", "-e", "trace=getsockopt", "-e",
 
 
 def asked_while_the_address_is_opened(place):
-    """Packets that went through memory."""
+    """Returns the number of packets that went through memory."""
     first, second = verbs_peer.start(place), verbs_peer.VerbsPeer(place, under=SLOW)
     there = second.open(place.device, place.gid_index(4))
-    # As in a handshake in which both connect at once.
+    # As in a handshake in which both ends connect at the same time.
     second.begin("connect", first.here)
     time.sleep(0.1)
     first.connect(there)
@@ -115,7 +117,8 @@ def asked_while_the_address_is_opened(place):
 
 
 def test_asked_while_the_address_is_opened(loopback):
-    """The process that is asked sleeps after that, and is woken up by what comes through memory."""
+    """A process that gets the request for shared memory while it opens the address sleeps after
+    that, and packets that arrive through memory wake it up."""
     if not shutil.which("strace") or loopback.run(*SLOW, "true").popen.returncode:
         pytest.skip("strace cannot slow down a process here")
     harness.good_try(lambda: asked_while_the_address_is_opened(loopback), bool)
@@ -144,7 +147,7 @@ def test_data_is_right(loopback, version, arguments):
 
 
 def test_data_of_one_sided_operations(loopback):
-    """Two that READ from each other from the start."""
+    """Both ends READ from each other from the beginning."""
     first, second = shm.pair(loopback)
     for end in first, second:
         end.begin("exchange", 300, 7000, end.pid)
@@ -162,7 +165,8 @@ def test_events(loopback, program):
 
 
 def test_waiting_uses_no_processor(loopback):
-    """For an event and for a peer's request, after memory was used; and both wake up."""
+    """Processes that have used memory wait for an event, or for a peer's requests, without using a
+    processor, and both wake up."""
     first, second = shm.pair(loopback)
     first.exchange(50, 100, 1)
     second.exchange(50, 100, 1)
@@ -171,7 +175,8 @@ def test_waiting_uses_no_processor(loopback):
 
 
 def held_up_beside_a_stream(place):
-    """How long writes of a third process to the second were at most; None if one failed."""
+    """Returns the longest time for which a WRITE of a third process to the second one was held up;
+    None if a WRITE failed."""
     first, second = shm.pair(place)
     third = verbs_peer.VerbsPeer(place, env=OFF)
     there = third.open(place.device, place.gid_index(4))
@@ -190,15 +195,15 @@ def held_up_beside_a_stream(place):
 
 
 def test_socket_beside_a_stream_through_memory(loopback):
-    """A third process that has no memory gets through to one whose rings are never empty."""
-    # Less than one timeout, but for what the processes waited for a processor.
+    """A third process that does not use memory reaches a process whose rings are never empty."""
+    # Less than one timeout, not counting the time in which the processes waited for a processor.
     harness.in_time(lambda: held_up_beside_a_stream(loopback), 0.05)
 
 
 # ---- Many ----
 
 def eight_pairs(place):
-    """Whether all of them used memory."""
+    """Runs eight pairs at the same time; returns true if all of them used memory."""
     pairs = [perftest.start(place, "ib_write_bw", "-D", 2, "-f", 0) for _ in range(8)]
     processes = sum(pairs, ())
     through_memory = shm.await_traffic(place, *[client for _, client in pairs])
@@ -221,7 +226,7 @@ def test_many_queue_pairs(loopback):
 
 
 def hub_and_peers(place, count):
-    """One process with a queue pair to each of others."""
+    """One process with a queue pair to each of count other processes."""
     hub, peers = verbs_peer.VerbsPeer(place), []
     for number in range(count):
         peers.append(shm.join(place, hub, number))
@@ -237,7 +242,8 @@ def exchange_with_all(hub, peers, rounds=20):
 
 
 def test_one_process_with_many_others(loopback):
-    """Some of them die, and others take their slots: each channel leads to the right process."""
+    """Some processes are killed, and new ones take their slots: each channel must lead to the right
+    process."""
     rng = random.Random(5)
     hub, peers = hub_and_peers(loopback, 6)
     exchange_with_all(hub, peers)
@@ -253,7 +259,7 @@ def test_one_process_with_many_others(loopback):
 
 # ---- Where there is no shared memory ----
 
-# Makes memfd_create() fail as an old kernel or a strict container does, and becomes the program.
+# Makes memfd_create() fail as on an old kernel or in a strict container, and executes the program.
 WITHOUT_MEMORY_FILES = """
 import ctypes, errno, os, platform, struct, sys
 number = {"x86_64": 319, "aarch64": 279}[platform.machine()]
@@ -271,7 +277,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 
 
 def run_under(place, wrapper):
-    """A pair of which both run by way of another program."""
+    """Runs a pair whose programs are both started by another program."""
     port = place.free_port()
     command = [*wrapper, "ib_write_bw", "-d", place.device, "-F", "-n", 2000, "-p", port]
     server = place.serve(port, *command)
@@ -290,12 +296,13 @@ def test_no_memory_files(loopback):
 @pytest.mark.parametrize("limit", ["--nofile=100:100", "--nofile=80:80", "--fsize=1000000:1000000",
                                    "--core=0:0"])
 def test_limits(loopback, limit):
-    """Of files it needs some more, and none may kill the process; memory is used or not."""
+    """Shared memory needs some more open files.  No limit may kill the process, whether memory is
+    used or not."""
     run_under(loopback, ["prlimit", limit])
 
 
 def test_two_hosts(veth):
-    """Each of them with addresses of its own."""
+    """Two hosts have different addresses, and therefore do not use memory."""
     seen, client, _ = run_with_many_datagrams(veth, veth.peer, "ib_write_bw")
     perftest.check_report(client, [65536], None, duration=True)
     shm.check_memory_is_not_used(seen)

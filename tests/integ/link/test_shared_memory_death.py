@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""UROCE_SHM=on: what becomes of a process when another one that it shares memory with dies, stands
-still or forks."""
+"""UROCE_SHM=on: processes that share memory with one that is killed, is stopped or forks."""
 import functools
 import os
 import re
@@ -15,8 +14,8 @@ import perftest
 import verbs_peer
 
 RETRY_EXCEEDED = "status 12"
-# The least that the specification has a requester wait for a peer, with perftest's numbers:
-# retry_cnt 7, timeout 14.  It allows four times that, and ours takes 1.7 s.
+# Shortest time that a requester must wait for a peer by the specification, with perftest's values:
+# retry_cnt 7, timeout 14.  The specification allows four times that; uroce takes 1.7 s.
 RETRIES_SECONDS = 8 * 4.096e-6 * 2 ** 14
 LESS_THAN_RETRIES = 0.45
 TOLD_WITHIN = 4 * RETRIES_SECONDS + 1
@@ -24,12 +23,12 @@ TOLD_WITHIN = 4 * RETRIES_SECONDS + 1
 
 @pytest.fixture(autouse=True)
 def switched_on(monkeypatch):
-    """For all programs whose test does not say otherwise."""
+    """Enables shared memory for all programs, unless the test passes another setting."""
     monkeypatch.setenv(shm.SETTING, "on")
 
 
 def told_of_death(place, who, slots):
-    """How long after that one of a pair was killed the other one has ended."""
+    """Kills one process of a pair; returns the seconds until the other one has ended."""
     server, client = shm.start(place, "ib_write_bw", "-D", 20)
     slots.append(tuple(one["slot"] for one in shm.shown(place, server, client)))
     victim, survivor = (server, client) if who == "server" else (client, server)
@@ -37,14 +36,15 @@ def told_of_death(place, who, slots):
     start = time.monotonic()
     assert survivor.wait() > 0, survivor
     took = time.monotonic() - start
-    # A server notices by its TCP connection.
+    # The server may notice by its TCP connection instead.
     if survivor is client:
         assert RETRY_EXCEEDED in survivor.said, survivor
     return took
 
 
 def test_killed_and_started_again(loopback):
-    """The survivor is told in time; a slot that was left is the last that is given again."""
+    """The peer of a killed process notices in time; of all free slots, those that were used last
+    are assigned last."""
     slots = []
     for who in ["client", "server"] * 5:
         harness.in_time(functools.partial(told_of_death, loopback, who, slots), TOLD_WITHIN)
@@ -52,7 +52,8 @@ def test_killed_and_started_again(loopback):
 
 
 def goes_on_with_a_new_peer(place, survivor):
-    """Returns true if the new one shares memory with it; None if it had no processor when asked."""
+    """Kills the survivor's peer and connects a new one.  Returns true if these share memory, or
+    None if the request for memory got no reply in time."""
     victim = verbs_peer.start(place)
     survivor.connect(victim.here, timeout=14)
     victim.connect(survivor.here)
@@ -79,15 +80,15 @@ def goes_on_with_a_new_peer(place, survivor):
 
 
 def test_survivor_goes_on_with_a_new_peer(loopback):
-    """The process in the dead one's slot gets nothing that was meant for the other."""
+    """The process that takes the slot of a killed one gets no packets for its predecessor."""
     survivor = verbs_peer.start(loopback)
     for _ in range(4):
         harness.tries(lambda: goes_on_with_a_new_peer(loopback, survivor))
 
 
 def stopped_pair(place, program, who):
-    """Server and client after one of them stood still; None if it did for longer than it should, as
-    this test ran late."""
+    """Stops one process of a pair for a while.  Returns server and client, or None if this test ran
+    late and the process was stopped for too long."""
     server, client = shm.start(place, program, "-D", 2, sender=int(program != "ib_read_bw"))
     stopped = server if who == "server" else client
     begun = time.monotonic()
@@ -104,7 +105,7 @@ def stopped_pair(place, program, who):
 @pytest.mark.parametrize("program, who", [("ib_write_bw", "server"), ("ib_send_bw", "server"),
                                           ("ib_read_bw", "client")])
 def test_stopped_for_a_while(loopback, program, who):
-    """For less than the peer's retries take: nothing is noticed."""
+    """A process is stopped for less time than its peer's retries take: the pair succeeds."""
     server, client = harness.tries(lambda: stopped_pair(loopback, program, who))[0]
     perftest.finish(server, client)
     perftest.check_report(client, [65536], None, duration=True)
@@ -112,7 +113,7 @@ def test_stopped_for_a_while(loopback, program, who):
 
 @pytest.mark.parametrize("what", ["sleep", "exec", "exit"])
 def test_child(loopback, what):
-    """It neither reads nor writes what its parent has, and takes nothing away when it ends."""
+    """A forked child does not read, write or remove what its parent uses for shared memory."""
     first, second = shm.pair(loopback)
     assert first.exchange(30, 5000, 1) == second.exchange(30, 5000, 1) == 30
     child = first.fork(what)
@@ -120,7 +121,7 @@ def test_child(loopback, what):
     if what != "exit":
         os.kill(child, signal.SIGKILL)
     first.reap(child)
-    # New ones look whether the other process lives.
+    # A new channel checks whether the other process still runs.
     third = shm.join(loopback, first, 1)
     assert third.exchange(30, 5000, 3) == 30
     assert first.exchange(30, 5000, 4) == second.exchange(30, 5000, 4) == 30
@@ -128,7 +129,7 @@ def test_child(loopback, what):
 
 
 def kept_in_core_file(pid):
-    """KiB of memory files that the kernel would write: "dd" is MADV_DONTDUMP, proc(5)."""
+    """Returns the KiB of memory files in a core file: "dd" is MADV_DONTDUMP, see proc(5)."""
     with open(f"/proc/{pid}/smaps", encoding="utf-8") as file:
         mappings = re.findall(r"/memfd:.*?^Size: +(\d+) kB.*?^VmFlags:(.*?)$", file.read(),
                               re.MULTILINE | re.DOTALL)
@@ -137,7 +138,8 @@ def kept_in_core_file(pid):
 
 
 def test_small_core_files(loopback):
-    """The kernel would allocate each page of a region, 4.25 GiB, to write it."""
+    """Core files leave out the shared regions: to write one, the kernel would allocate each of its
+    pages, 4.25 GiB."""
     first, second = shm.pair(loopback)
     assert first.exchange(30, 100, 1) == 30
     shm.check_memory_is_used(shm.shown(loopback, first, second))

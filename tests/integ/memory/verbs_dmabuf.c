@@ -127,7 +127,7 @@ static void requests_access_the_buffer(void **state)
 	assert_int_equal(memory[OFFSET + 100], 0x33);
 	assert_int_equal(memory[OFFSET + 149], 0x33);
 	assert_int_equal(memory[OFFSET + 150], 0x11);
-	/* The peer has no right, and the region cannot be moved. */
+	/* The peer has no access right, and the region cannot be changed. */
 	post_sge(&pair.b, IBV_WR_RDMA_READ, 4, sge_of(&pair.b, 0, 8), mr->rkey, iova);
 	expect_wc(&pair.b, 4, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),

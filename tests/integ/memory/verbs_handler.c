@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A request of a peer meets registered memory that is no longer mapped.  The kernel sends SIGSEGV
- * or SIGBUS to the thread that copies; a handler of the program, or of a sanitizer, must run there,
- * whichever thread that is.
+ * A peer's request accesses registered memory that is no longer mapped.  The kernel sends SIGSEGV
+ * or SIGBUS to the thread that copies; a handler of the program, or of a sanitizer, must run in
+ * this thread, whichever it is.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -137,7 +137,7 @@ static void await_blocked(const char *thread, uint64_t expected)
 	assert_int_equal(blocked_by(thread), expected);
 }
 
-/* The helper, the writer of the capture, and those that close descriptors. */
+/* The threads are the helper, the writer of the capture, and those that close descriptors. */
 static void each_thread_blocks_all_else(void **state)
 {
 	const uint64_t unblockable = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
@@ -169,7 +169,7 @@ static void each_thread_blocks_all_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* First those that fork: the children start without threads. */
+		/* The tests that fork come first, so that the children start without threads. */
 		cmocka_unit_test(unmapped_memory),
 		cmocka_unit_test(a_truncated_file),
 		cmocka_unit_test(each_thread_blocks_all_else),

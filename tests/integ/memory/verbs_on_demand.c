@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Regions on demand: memory that comes and goes below them, the whole address space, and advice.
+ * Regions on demand: memory that is mapped or unmapped after the registration, regions of the whole
+ * address space, and ibv_advise_mr().
  */
 #include "verbs_memory.h"
 
@@ -44,7 +45,7 @@ static void every_operation_on_demand(void **state)
 	expect_wc(&pair.a, 5, IBV_WC_SUCCESS);
 	expect_wc(&pair.b, 4, IBV_WC_SUCCESS);
 	assert_int_equal(memory[14 * PAGE + 499], 0x41);
-	/* And from there. */
+	/* A WRITE from the region. */
 	post_sge(&pair.b, IBV_WR_RDMA_WRITE, 6, in(mr, (uintptr_t)memory, 4 * PAGE),
 		 pair.a.mr->rkey, (uintptr_t)pair.a.buffer);
 	expect_wc(&pair.b, 6, IBV_WC_SUCCESS);
@@ -82,7 +83,7 @@ static void memory_on_demand_that_is_not_there(void **state)
 			munmap(memory + 2 * PAGE, PAGE);
 		else
 			mprotect(memory + 2 * PAGE, PAGE, rows[i].protection);
-		/* The page beside it is there. */
+		/* The page before it is mapped. */
 		post_sge(&pair.a, IBV_WR_RDMA_WRITE, 1, sge_of(&pair.a, 0, PAGE), mr->rkey,
 			 (uintptr_t)memory + PAGE);
 		expect_wc(&pair.a, 1, IBV_WC_SUCCESS);
@@ -131,7 +132,7 @@ static void memory_that_comes_after_the_region(void **state)
 
 	(void)state;
 	pair_open(&pair, NULL);
-	/* As late as can be: what else is mapped in this process, by any thread, may go there. */
+	/* As late as possible: another mapping, by any thread, may get this address. */
 	munmap(memory, 2 * PAGE);
 	mr = reg(pair.b.pd, memory, 2 * PAGE, ON_DEMAND);
 	assert_ptr_equal(mmap(memory, 2 * PAGE, PROT_READ | PROT_WRITE,
@@ -164,7 +165,7 @@ static void the_whole_address_space(void **state)
 		 (uintptr_t)heap);
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(heap[0], 3);
-	/* Nothing is mapped at 0, nor beyond what a process has. */
+	/* Nothing is mapped at 0, nor beyond the addresses of a process (see below). */
 	post_sge(&pair.a, IBV_WR_RDMA_WRITE, 3, sge_of(&pair.a, 0, 100), mr->rkey, 0);
 	expect_wc(&pair.a, 3, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Regions: of device memory, of nothing, with addresses of one's own; what changes them, and what
- * cannot be registered.
+ * Memory regions: null regions, device memory, regions with an IOVA or of length 0, changes by
+ * ibv_rereg_mr(), and registrations that must fail.
  */
 #include "verbs_memory.h"
 
@@ -23,7 +23,7 @@ static void the_null_region(void **state)
 	null_mr = ibv_alloc_null_mr(pair.a.pd);
 	assert_non_null(null_mr);
 	memset(pair.b.buffer, 0xff, END_BUFFER);
-	/* Zeros go out, at whatever address, beside bytes that are. */
+	/* The null region sends zeros, from any address, before the bytes of another region. */
 	sge[0] = in(null_mr, 0xdeadbeef, 70000);
 	sge[1] = sge_of(&pair.a, 0, 4);
 	memset(pair.a.buffer, 0x11, 4);
@@ -49,7 +49,7 @@ static void the_null_region(void **state)
 	expect_wc(&pair.a, 4, IBV_WC_SUCCESS);
 	assert_int_equal(pair.b.buffer[200000], 0);
 	assert_int_equal(pair.b.buffer[204999], 0);
-	/* The peer has no part in it, and it cannot be changed. */
+	/* The peer cannot access the null region, and it cannot be changed. */
 	assert_int_equal(ibv_rereg_mr(null_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
 			 IBV_REREG_MR_ERR_INPUT);
 	post_sge(&pair.b, IBV_WR_RDMA_READ, 5, sge_of(&pair.b, 0, 8), null_mr->lkey, 0);
@@ -150,7 +150,7 @@ static void device_memory_that_is_refused(void **state)
 	assert_int_equal(dm_errno(0, 0, 0), EINVAL);
 	assert_int_equal(dm_errno(64, 63, 0), EINVAL);
 	assert_int_equal(dm_errno(64, 0, 1), EINVAL);
-	/* All together get no more (rule U1). */
+	/* The limit applies to the sum of all allocations (rule U1). */
 	half = alloc_dm(device.max_dm_size / 2);
 	assert_int_equal(dm_errno(device.max_dm_size / 2 + 1, 0, 0), ENOMEM);
 	assert_int_equal(dm_errno(device.max_dm_size / 2, 0, 0), 0);
@@ -213,7 +213,7 @@ static void regions_that_are_changed(void **state)
 	pair_open(&pair, NULL);
 	other = ibv_alloc_pd(the_context());
 	mr = reg(other, pair.b.buffer, 100, IBV_ACCESS_LOCAL_WRITE);
-	/* All at once. */
+	/* All three changes in one call. */
 	assert_int_equal(ibv_rereg_mr(mr, translation | rights | domain, pair.b.pd,
 				      pair.b.buffer + 1000, 500, ALL_ACCESS),
 			 0);
@@ -234,7 +234,7 @@ static void regions_that_are_changed(void **state)
 			 IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(ibv_rereg_mr(mr, translation, NULL, (void *)16, 10, 0),
 			 IBV_REREG_MR_ERR_CMD);
-	/* It has stayed as it was. */
+	/* The calls that failed have not changed the region. */
 	post_sge(&pair.a, IBV_WR_RDMA_WRITE, 2, sge_of(&pair.a, 0, 1), mr->rkey,
 		 (uintptr_t)pair.b.buffer + 1000);
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
@@ -279,14 +279,14 @@ static void registrations_that_are_refused(void **state)
 	assert_int_equal(
 		reg_errno(pd, memory, PAGE, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE),
 		EINVAL);
-	/* A region that is not on demand has to be there at once. */
+	/* The memory of a region that is not on demand must be mapped already. */
 	munmap(memory, PAGE);
 	assert_int_equal(reg_errno(pd, memory, PAGE, ALL_ACCESS), EFAULT);
 	assert_int_equal(reg_errno(pd, memory, PAGE, ON_DEMAND), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* Wherever they begin; the peer and the queue pair may use no byte of them. */
+/* Regions of length 0 can start anywhere; peer and queue pair must not access a byte of them. */
 static void regions_without_a_byte(void **state)
 {
 	static const int accesses[] = { ALL_ACCESS, ALL_ACCESS | IBV_ACCESS_ON_DEMAND,
@@ -319,7 +319,7 @@ static void regions_without_a_byte(void **state)
 	}
 }
 
-/* No bytes need no memory: neither a list nor a key that is anything. */
+/* Requests without data need no memory: neither a list of SGEs nor a valid key. */
 static void nothing_at_all(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };

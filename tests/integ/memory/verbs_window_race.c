@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * When the bind of a window has completed, nothing is written any more through what the window was
- * before, although another queue pair's packets are under way in another thread.
+ * After the bind of a window has completed, nothing is written by the window's previous key any
+ * more, although another thread sends packets with this key on another queue pair.
  */
 #include "verbs_pair.h"
 
@@ -13,16 +13,16 @@
 enum {
 	ROUNDS = 60,
 	LENGTH = 64 << 10,
-	OTHER = 512 << 10, /* where the window is bound to then */
+	OTHER = 512 << 10, /* offset of the window after the second bind */
 };
 
-/* 268 ms: others that have the processor do not end the pair before the key does. */
+/* 268 ms, so that a busy host does not use up the retries before the key becomes invalid. */
 static const struct pair_options options = { .mtu = IBV_MTU_4096, .timeout = 16 };
 static struct pair pair;
 static atomic_uint written;
 static struct ibv_mw *mw;
 
-/* Writes other bytes by the key each time until it is refused; returns the status. */
+/* Writes different bytes by the key each time until a WRITE fails; returns its status. */
 static void *keep_writing(void *key)
 {
 	uint32_t rkey = *(uint32_t *)key;
@@ -47,7 +47,7 @@ static void *keep_writing(void *key)
 	return (void *)(uintptr_t)wc.status;
 }
 
-/* One WRITE is done, and the next one has begun. */
+/* Waits until one WRITE is complete and the next one has begun. */
 static void await_writer(void)
 {
 	for (int i = 0; i < 10 * PATIENCE_MS && atomic_load(&written) < 2; i++)
@@ -55,7 +55,7 @@ static void await_writer(void)
 	assert_true(atomic_load(&written) >= 2);
 }
 
-/* A queue pair of b's domain whose only use is that binds are posted on it. */
+/* Creates a queue pair in b's domain that is only used to post binds. */
 static struct ibv_qp *create_binder(struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr attr = {

@@ -8,7 +8,7 @@
 enum {
 	ALL_REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	BINDABLE = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
-	START = 8192, /* of windows in the buffer */
+	START = 8192, /* offset of windows in the buffer */
 	LENGTH = 4096,
 };
 
@@ -95,7 +95,7 @@ static void type_1_lets_in_what_was_bound(void **state)
 	assert_int_equal(pair.a.buffer[0], 0x17);
 	assert_int_equal(access_by(IBV_WR_ATOMIC_FETCH_AND_ADD, mw->rkey, at(START + 8), 8), 0);
 	assert_int_equal(pair.b.buffer[START + 8], 0x5a + 3);
-	/* The region itself gives the peer nothing. */
+	/* The region itself gives the peer no access. */
 	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, region->rkey, at(START), 1),
 			 IBV_WC_REM_ACCESS_ERR);
 	close_all();
@@ -182,7 +182,7 @@ static void a_bind_of_no_bytes_unbinds(void **state)
 			 IBV_WC_REM_ACCESS_ERR);
 	close_all();
 
-	/* Without a region as well. */
+	/* A bind of no bytes needs no region. */
 	open_with(IBV_MW_TYPE_1, BINDABLE);
 	assert_int_equal(bind_1(1, (struct ibv_mw_bind_info){ 0 }), 0);
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
@@ -199,7 +199,7 @@ static void a_region_stays_while_a_window_is_bound(void **state)
 	assert_int_equal(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
 			 IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(ibv_dealloc_pd(pair.b.pd), EBUSY);
-	/* Still whole. */
+	/* The window still works. */
 	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, mw->rkey, at(START), 1), 0);
 
 	uint32_t rkey = mw->rkey;
@@ -235,7 +235,7 @@ static void type_2_is_invalidated_here(void **state)
 	assert_int_equal(post_invalidate(&pair.b, IBV_WR_LOCAL_INV, 2, rkey), 0);
 	assert_int_equal(expect_wc(&pair.b, 2, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
 
-	/* Free again, so it can be bound, with any key that has its index. */
+	/* The window is free again and can be bound, with any key that has its index. */
 	assert_int_equal(bind_2(3, rkey ^ 0x80, part(0, LENGTH, ALL_REMOTE)), 0);
 	expect_wc(&pair.b, 3, IBV_WC_SUCCESS);
 	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, rkey ^ 0x80, at(0), LENGTH), 0);
@@ -263,7 +263,7 @@ static void type_2_is_invalidated_by_the_peer(void **state)
 	close_all();
 }
 
-/* The other 24 bits are the window's; adapters ignore what the request has there. */
+/* The other 24 bits belong to the window; adapters ignore these bits of the request. */
 static void a_bind_takes_the_low_byte_of_its_key(void **state)
 {
 	uint32_t rkey;
@@ -276,7 +276,7 @@ static void a_bind_takes_the_low_byte_of_its_key(void **state)
 	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, rkey, at(START), LENGTH), 0);
 	assert_int_equal(post_invalidate(&pair.b, IBV_WR_LOCAL_INV, 2, rkey), 0);
 	expect_wc(&pair.b, 2, IBV_WC_SUCCESS);
-	/* The key as it was posted means nothing. */
+	/* The key as it was posted is not valid. */
 	assert_int_equal(bind_2(3, 0x42, part(START, LENGTH, ALL_REMOTE)), 0);
 	expect_wc(&pair.b, 3, IBV_WC_SUCCESS);
 	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, 0x42, at(START), LENGTH),
@@ -292,7 +292,7 @@ static void a_bind_keeps_its_place(void **state)
 	(void)state;
 	open_with(IBV_MW_TYPE_2, BINDABLE);
 	rkey = ibv_inc_rkey(mw->rkey);
-	/* The SEND in front waits for a receive; what is behind waits with it (rule C15). */
+	/* The SEND waits for a receive; the requests after it wait as well (rule C15). */
 	assert_int_equal(post_send(&pair.b, 1, 0, 8, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(bind_2(2, rkey, part(START, LENGTH, ALL_REMOTE)), 0);
 	assert_int_equal(post_invalidate(&pair.b, IBV_WR_LOCAL_INV, 3, rkey), 0);
@@ -352,7 +352,7 @@ static void binds_that_fail(void **state)
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
 	close_all();
 
-	/* Type 2 has to be free. */
+	/* A window of type 2 must be free. */
 	open_with(IBV_MW_TYPE_2, BINDABLE);
 	assert_int_equal(bind_2(1, ibv_inc_rkey(mw->rkey), part(0, 8, ALL_REMOTE)), 0);
 	assert_int_equal(bind_2(2, mw->rkey, part(0, 8, ALL_REMOTE)), 0);
@@ -379,13 +379,16 @@ static void invalidations_that_fail(void **state)
 	open_with(IBV_MW_TYPE_2, BINDABLE);
 	assert_int_equal(post_recv(&pair.b, 1, 0, 64), 0);
 	assert_int_equal(post_invalidate(&pair.a, IBV_WR_SEND_WITH_INV, 2, mw->rkey), 0);
-	/* The sender is not answered, and gives up. */
+	/* The sender gets no reply, and uses up its retries. */
 	expect_wc(&pair.b, 1, IBV_WC_REM_INV_REQ_ERR);
 	expect_wc(&pair.a, 2, IBV_WC_RETRY_EXC_ERR);
 	close_all();
 }
 
-/* A window of type 2 serves the queue pair that has bound it, and goes free with that. */
+/*
+ * A window of type 2 works only for the queue pair that has bound it, and is free when that is
+ * destroyed.
+ */
 static void type_2_belongs_to_its_queue_pair(void **state)
 {
 	struct pair other;
@@ -399,7 +402,7 @@ static void type_2_belongs_to_its_queue_pair(void **state)
 	(void)state;
 	open_with(IBV_MW_TYPE_2, BINDABLE);
 	pair_open(&other, NULL);
-	/* b gets a second queue pair in the same domain, joined with the one of other.a. */
+	/* b gets a second queue pair in the same domain, connected to the one of other.a. */
 	attr.send_cq = attr.recv_cq = pair.b.cq;
 	first = pair.b.qp;
 	pair.b.qp = ibv_create_qp(pair.b.pd, &attr);
@@ -415,7 +418,7 @@ static void type_2_belongs_to_its_queue_pair(void **state)
 	rkey = ibv_inc_rkey(mw->rkey);
 	assert_int_equal(bind_2(1, rkey, part(START, LENGTH, ALL_REMOTE)), 0);
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
-	/* a is joined with the first one. */
+	/* a is connected to b's first queue pair. */
 	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, rkey, at(START), 1), IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(region), EBUSY);
 	assert_int_equal(ibv_destroy_qp(pair.b.qp), 0);
@@ -465,7 +468,7 @@ static void requests_that_are_refused(void **state)
 	assert_int_equal(bind_2(1, ibv_inc_rkey(mw->rkey), good), EINVAL);
 	bind.send_flags = IBV_SEND_INLINE;
 	assert_int_equal(ibv_bind_mw(pair.b.qp, mw, &bind), EINVAL);
-	/* In a state that does not send. */
+	/* The queue pair is in a state that does not allow sends. */
 	bind.send_flags = IBV_SEND_SIGNALED;
 	assert_int_equal(to_state(pair.b.qp, IBV_QPS_RESET), 0);
 	next = mw->rkey;

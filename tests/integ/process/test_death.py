@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""kill -9 of a peer: the survivor is told in time, and nothing is left behind."""
+"""A killed peer: the survivor gets an error in time, and no resources are left behind."""
 import os
 import signal
 import time
@@ -12,7 +12,7 @@ import verbs_peer
 
 ACK_TIMEOUT = 4.096e-6  # times 2^timeout
 MESSAGES = 8000
-# A sender waits for a receiver for a second.
+# A sender waits for room at a receiver for a second at most.
 LESS_THAN_PATIENCE = 0.8
 
 
@@ -22,7 +22,8 @@ def place(request):
 
 
 def told_after(place, timeout, retry_count, least):
-    """Seconds, not fewer than the least."""
+    """Kills the peer of a queue pair.  Returns the time after which the first write fails, in
+    seconds; it must not be less than least."""
     survivor, victim = verbs_peer.pair(place, timeout=timeout, retry_count=retry_count)
     assert survivor.do("write") == verbs_peer.SUCCESS
     victim.process.kill()
@@ -32,7 +33,7 @@ def told_after(place, timeout, retry_count, least):
     assert [(status, wr_id) for status, wr_id, _ in found] == \
         [(verbs_peer.RETRY_EXC_ERR, 0), (verbs_peer.WR_FLUSH_ERR, 1), (verbs_peer.WR_FLUSH_ERR, 2)]
     assert least * 0.98 <= found[0][2], (found, least)
-    # The memory of the survivor's device is in order: it closes and ends.
+    # The survivor can still close its device and exit.
     survivor.close()
     survivor.end()
     return found[0][2]
@@ -40,9 +41,10 @@ def told_after(place, timeout, retry_count, least):
 
 @pytest.mark.parametrize("timeout, retry_count", [(14, 7), (16, 3), (18, 0)])
 def test_survivor_is_told_in_time(place, timeout, retry_count):
-    """rule S10 test: after retry_count + 1 local ACK timeouts, not before and not much later."""
+    """rule S10 test: a write fails after retry_count + 1 local ACK timeouts, not before and not
+    much later."""
     least = (retry_count + 1) * ACK_TIMEOUT * 2 ** timeout
-    # The specification allows four times the time; a loaded host adds its own.
+    # The specification allows four times this time; a loaded host adds delays.
     harness.in_time(lambda: told_after(place, timeout, retry_count, least), least * 4 + 1)
 
 
@@ -55,7 +57,7 @@ def test_survivor_that_sleeps_is_told(place):
 
 
 def test_receives_just_wait(loopback):
-    """A peer that only receives does not learn that the other is dead: as with any adapter."""
+    """An end that only receives is not notified that its peer was killed, as with any adapter."""
     survivor, victim = verbs_peer.pair(loopback)
     survivor.receive()
     victim.process.kill()
@@ -66,11 +68,12 @@ def test_receives_just_wait(loopback):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_unreliable_sender_goes_on(loopback, number):
-    """It waits for room at the receiver's socket, which stays, but not for ever."""
+    """The sender waits for room in the receiver's socket, which stays open, but only for some time.
+    """
     survivor, victim = verbs_peer.pair(loopback, {"kind": "UC"})
     assert survivor.do("write") == verbs_peer.SUCCESS
     os.kill(victim.pid, number)
-    # More than any socket takes.
+    # More data than any socket buffer holds.
     posted, good = survivor.stream("write", 2.5, length=65536)
     assert posted == good > 500
     survivor.close()
@@ -88,7 +91,8 @@ def stop(process):
 
 
 def stopped_again_and_again(place, service):
-    """How often the receiver was stopped; None if once for too long."""
+    """Stops the receiver of a transfer again and again.  Returns the number of stops, or None if
+    one was too long."""
     server, client = perftest.start(place, "ib_send_bw", "-c", service, "-s", 4096,
                                     "-n", MESSAGES, "-r", MESSAGES)
     stops = 0
@@ -106,7 +110,7 @@ def stopped_again_and_again(place, service):
 
 @pytest.mark.parametrize("service", ("UC", "UD"))
 def test_nothing_is_lost_by_a_receiver_without_a_processor(loopback, service):
-    """Its socket holds far fewer bytes than are sent; each message has a receive."""
+    """The receiver's socket holds far fewer bytes than are sent; each message has a receive."""
     harness.good_try(lambda: stopped_again_and_again(loopback, service), lambda stops: stops > 1)
 
 
@@ -122,7 +126,8 @@ def test_nothing_is_left(loopback, number):
 
 
 def connected_after_deaths(place):
-    """How long it took at most to connect with the next process after one or both have gone."""
+    """Returns the longest time to connect two new processes, in seconds, after one or both of the
+    processes before them were killed."""
     survivor, took = verbs_peer.start(place), []
     for others in range(6):
         peer = verbs_peer.start(place)
@@ -131,7 +136,7 @@ def connected_after_deaths(place):
         peer.connect(survivor.here)
         took.append(time.monotonic() - start)
         assert peer.do("write") == survivor.do("write") == verbs_peer.SUCCESS
-        # Sometimes the one that came first, sometimes both.
+        # The older process is always killed, the newer one every other time.
         survivor.process.kill()
         survivor = peer
         if others % 2:
@@ -145,12 +150,13 @@ def connected_after_deaths(place):
 
 
 def test_the_next_one_starts_at_once(loopback):
-    """With the creator of the shared port gone, and with no process left at all."""
+    """Processes connect at once after the creator of the shared port, or every process, has ended.
+    """
     harness.in_time(lambda: connected_after_deaths(loopback), 1)
 
 
 def test_the_creator_of_the_port_dies(loopback):
-    """The processes that joined it go on undisturbed, and others can still join."""
+    """The processes that share the port continue undisturbed, and others can still join."""
     creator = verbs_peer.start(loopback)
     other = verbs_peer.start(loopback)
     creator.connect(other.here)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a process with a device may do: fork, sleep without using the processor, leave it to the
-device to serve its peers."""
+"""A process with a device can fork, sleep without using the processor, and leave it to the device
+to serve its peers."""
 import os
 import signal
 import time
@@ -14,7 +14,7 @@ import verbs_peer
 
 @pytest.mark.parametrize("what", ["sleep", "exec", "exit"])
 def test_child_that_does_not_use_the_device(loopback, what):
-    """Neither the parent nor its peer notices, while the child lives and after it has gone."""
+    """Neither the parent nor its peer is disturbed, while the child runs and after its exit."""
     first, second = verbs_peer.pair(loopback)
     assert first.do("write") == verbs_peer.SUCCESS
     child = first.fork(what)
@@ -27,7 +27,7 @@ def test_child_that_does_not_use_the_device(loopback, what):
         assert first.reap(child) == -signal.SIGTERM
     for opcode in "write", "read", "fetch_add":
         assert first.do(opcode) == second.do(opcode) == verbs_peer.SUCCESS
-    # New objects as well.
+    # Objects can be destroyed, and the processes exit.
     first.close()
     second.close()
     first.end()
@@ -35,7 +35,7 @@ def test_child_that_does_not_use_the_device(loopback, what):
 
 
 def test_child_outlives_its_parent(loopback):
-    """What the parent had is free although a child that never knew of it goes on."""
+    """The parent's sockets are closed although children that do not use them are still running."""
     first, second = verbs_peer.pair(loopback)
     assert first.do("write") == verbs_peer.SUCCESS
     first.fork("sleep")
@@ -76,7 +76,7 @@ def place(request):
 
 
 def served_by_a_process_that_sleeps(place):
-    """How long it takes that one-sided requests to it are done."""
+    """Returns the time in seconds until one-sided requests to a sleeping process are complete."""
     first, sleeper = verbs_peer.pair(place, {"length": 1 << 20})
     start = time.monotonic()
     first.put("written" * 100, 4096)
@@ -100,7 +100,8 @@ def test_one_sided_requests_to_a_process_that_sleeps(place):
 
 
 def test_requests_of_a_process_that_sleeps_complete(place):
-    """Posted and left alone: retries, too, need no poll.  The peer sees all of it."""
+    """Requests that were posted complete without a poll, and so do retries.  The peer must get all
+    of the data."""
     first, second = verbs_peer.pair(place)
     for number in range(32):
         second.receive(length=1000)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A thread of a process that gets no processor does not silence the process: another one goes on.
+"""A process still responds if one of its threads gets no processor: another thread takes over.
 
-The peer would give up after eight timeouts ("transport retry counter exceeded").  A debugger stops
-one thread at a time here; on a busy host the scheduler does.
+Otherwise the peer would give up after eight timeouts ("transport retry counter exceeded").  Here a
+debugger stops one thread at a time; on a busy host the scheduler does.
 """
 import contextlib
 import ctypes
@@ -18,13 +18,13 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WAIT_ALL = 0x40000000  # __WALL, for threads
 STOPPED = 0.15
 HELD_UP = 0.05
-LESS_THAN_RETRIES = 0.45  # which take twice 67 ms and then six times 268 ms
+LESS_THAN_RETRIES = 0.45  # the retries take twice 67 ms and then six times 268 ms
 TIMES = 8
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 
-# Connects to whatever listens and asks nothing, again and again.
+# Connects to all brokers again and again, and sends no request.
 SILENT = """
 import socket, time
 names = {line.split()[-1] for line in open("/proc/net/unix")}
@@ -61,7 +61,7 @@ def stopped(thread):
 
 
 def threads(end):
-    """By name."""
+    """Returns the thread ids of the process by thread name."""
     folder = f"/proc/{end.pid}/task"
     found = {}
     for thread in os.listdir(folder):
@@ -71,8 +71,9 @@ def threads(end):
 
 
 def held_up_while(first, second, thread):
-    """How long writes to the second one were held up at most, its thread being stopped for STOPPED
-    seconds: so long at most, even if nothing else of it runs.  None if a write failed."""
+    """Returns the longest delay of writes to the second process, in seconds, while its thread is
+    stopped for STOPPED: STOPPED at most, even if none of its threads runs.  None if a write failed.
+    """
     with stopped(thread):
         first.begin("pace", STOPPED, False, [first.pid, second.pid])
         time.sleep(STOPPED)
@@ -103,9 +104,9 @@ def run(place, name, sleeping, times=TIMES):
 
 @pytest.mark.parametrize("sleeping", [False, True], ids=["polling", "sleeping"])
 def test_poller(loopback, sleeping):
-    """The helper thread takes over, but not from a thread that is stopped amid a turn: that one
-    keeps the turn.  A poller is amid one half of the time, and without a helper it would be held
-    up each time."""
+    """The helper thread takes over, but not from a thread that is stopped within a turn and keeps
+    it.  A polling thread is within a turn half of the time; without a helper the writes would be
+    delayed each time."""
     times, quantity = (TIMES, all) if sleeping else (3 * TIMES, any)
     harness.good_try(lambda: run(loopback, "poller", sleeping, times),
                      lambda found: quantity(one < HELD_UP for one in found))
@@ -118,8 +119,8 @@ def test_helper(loopback):
 
 
 def visited(place):
-    """How long writes were held up at most while a process connected and asked nothing; None if
-    one failed."""
+    """Returns the longest delay of writes, in seconds, while a process connects again and again and
+    sends no request; None if a write failed."""
     first, second = verbs_peer.pair(place)
     first.pace(0.3, True)
     visitor = place.start(harness.PYTHON, "-c", SILENT)
@@ -132,14 +133,14 @@ def visited(place):
 
 
 def test_visitor(loopback):
-    """A process of this user that has been stopped between connecting and asking."""
-    # It was 0.2 s for each of them.
+    """A process of this user connects, and is stopped before it sends a request."""
+    # Each such connection once caused a delay of 0.2 s.
     harness.in_time(lambda: visited(loopback), HELD_UP)
 
 
 @contextlib.contextmanager
 def silent(end):
-    """All of its threads stand still."""
+    """Stops all threads of the process."""
     with contextlib.ExitStack() as stack:
         for thread in threads(end).values():
             stack.enter_context(stopped(thread))
@@ -147,8 +148,8 @@ def silent(end):
 
 
 def written_to_who_was_silent(place):
-    """How a write ended to a process that was silent for less than the retries take; None if it was
-    for longer, as this test ran late."""
+    """Returns the status of a write to a process that was stopped for less than the retries take,
+    or None if it was stopped for longer, as this test ran late."""
     first, second = verbs_peer.pair(place, timeout=14)
     assert first.do("write") == verbs_peer.SUCCESS
     begun = time.monotonic()
@@ -161,7 +162,7 @@ def written_to_who_was_silent(place):
 
 
 def test_who_is_silent_for_long(loopback):
-    """... is given up, but not before; and when all threads stood still no process is to blame."""
+    """A peer whose threads are all stopped is given up after all retries, but not before."""
     assert harness.tries(lambda: written_to_who_was_silent(loopback)) == [verbs_peer.SUCCESS]
     first, second = verbs_peer.pair(loopback, timeout=14)
     assert first.do("write") == verbs_peer.SUCCESS

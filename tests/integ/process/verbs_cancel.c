@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Programs end their threads by pthread_cancel() (iperf3 does).  Neither posting, polling and
- * arming nor what makes, changes and ends objects are cancellation points: a thread that ended in
- * them would leave locks behind, and the process would stand still.
+ * Programs end their threads with pthread_cancel() (iperf3 does).  Calls that post, poll and arm,
+ * and those that create, change and destroy objects, must not be cancellation points: a thread that
+ * ended in one would leave locks held, and the process would hang.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@ enum {
 static struct pair pair;
 static const struct pair_options options = { .timeout = 15 };
 
-/* Transfers a message, with the event at the end that waits. */
+/* Transfers a message, with a completion event at the receiver. */
 static bool exchange(void)
 {
 	struct ibv_wc wc;
@@ -39,7 +39,7 @@ static bool exchange(void)
 	return got == 2;
 }
 
-/* It has been cancelled before it begins, and ends at the first cancellation point. */
+/* This thread cancels itself before the transfer, and ends at the first cancellation point. */
 static void *cancelled(void *arg)
 {
 	bool *over = arg;
@@ -66,14 +66,14 @@ static void test_no_cancellation_point(void **state)
 		assert_int_equal(pthread_join(thread, &result), 0);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
 		assert_true(over);
-		/* The event has been raised, and work continues. */
+		/* The event has been raised, and the process continues. */
 		assert_int_equal(ibv_get_cq_event(pair.b.channel, &cq, &result), 0);
 		ibv_ack_cq_events(cq, 1);
 	}
 	pair_close(&pair);
 }
 
-/* All that a pair of queue pairs takes, from the protection domain on, and its end. */
+/* Creates and destroys all objects of a pair of queue pairs, from the protection domain on. */
 static void *cancelled_in_control(void *arg)
 {
 	struct pair other;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ibv_close_device() with objects that are still there, as programs leave them behind that rely on
- * the kernel, and languages that collect garbage in an order of their own.  From then on nothing of
- * the context is reachable or does anything; its objects can be destroyed in any order that other
- * objects allow, or never.
+ * ibv_close_device() with objects still open, as in programs that leave their destruction to the
+ * kernel, and in languages with garbage collectors, which destroy objects in any order.  From then
+ * on the context's objects are unreachable and do nothing; they can be destroyed in any order that
+ * other objects allow, or never.
  */
 #include <poll.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ static struct ibv_context *open_lo(void)
 	return context;
 }
 
-/* A queue pair of a context of its own, with all that it needs. */
+/* A queue pair in its own context, with all objects that it needs. */
 struct side {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -93,7 +93,7 @@ static void write_to(struct side *from, const struct side *to)
 	assert_int_equal(ibv_post_send(from->qp, &wr, &bad), 0);
 }
 
-/* How many sockets of this network have the port. */
+/* Returns the number of IPv4 sockets on the RoCEv2 port in this network namespace. */
 static unsigned int port_sockets(void)
 {
 	FILE *file = fopen("/proc/self/net/udp", "re");
@@ -107,7 +107,7 @@ static unsigned int port_sockets(void)
 	return count;
 }
 
-/* The broker closes them as soon as it has received that nobody uses the address. */
+/* The broker closes the sockets as soon as it has received that no process uses the address. */
 static void expect_port_sockets(unsigned int count)
 {
 	for (int i = 0; i < PATIENCE_MS && port_sockets() != count; i++)
@@ -115,7 +115,7 @@ static void expect_port_sockets(unsigned int count)
 	assert_int_equal(port_sockets(), count);
 }
 
-/* A context that is closed with objects open must not leave more than one without. */
+/* A context that is closed with open objects must give the port back, like one without objects. */
 static void what_is_left_behind_gives_the_port_back(void **state)
 {
 	unsigned int before = port_sockets();
@@ -183,8 +183,9 @@ static void take(struct side *side, int count)
 }
 
 /*
- * The ACK of what was received last was still held back: an end that has answered each message is
- * expected to do so again, and the ACK to ride behind its post.
+ * A queue pair that is moved to ERR or RESET must first send its delayed ACK.  The ACK of the last
+ * message is delayed here, as the receiver has replied to each message and is expected to do so
+ * again.
  */
 static void a_stopped_queue_pair_has_acknowledged(void **state)
 {
@@ -202,7 +203,7 @@ static void a_stopped_queue_pair_has_acknowledged(void **state)
 		for (int j = 0; j < 8; j++) {
 			send_to(&b, &a);
 			take(&a, 2);
-			/* With it comes the ACK of the answer. */
+			/* The ACK of the reply comes with this message. */
 			send_to(&a, &b);
 			take(&b, 2);
 		}
@@ -233,14 +234,14 @@ static void no_events_any_more(void **state)
 	pollfd.fd = a.channel->fd;
 	assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
 	assert_int_equal(ibv_close_device(a.context), 0);
-	/* It named a CQ that may be gone when it is read. */
+	/* The event named a CQ that may be destroyed before the event is read. */
 	assert_int_equal(poll(&pollfd, 1, 0), 0);
 	assert_int_equal(ibv_close_device(b.context), 0);
 	side_destroy(&a);
 	side_destroy(&b);
 }
 
-/* One object of each kind, each with the call that destroys it. */
+/* One object of each kind, for destroy(). */
 static struct {
 	struct ibv_context *context;
 	struct ibv_xrcd *xrcd;
@@ -331,7 +332,7 @@ static void open_all(void)
 	all.ah = ibv_create_ah(all.parent, &ah_attr);
 	assert_non_null(all.dm_mr);
 	assert_non_null(all.ah);
-	/* Connected, and with a request under way that holds the handle. */
+	/* Connected, so that post_all() can leave requests in flight, one of which uses the AH. */
 	fixture_connect(all.rc, all.rc->qp_num);
 	fixture_connect(all.sender, all.target->qp_num);
 	fixture_connect(all.ud, 0);
@@ -407,7 +408,7 @@ static void shuffle(int order[KINDS], unsigned int seed)
 	}
 }
 
-/* An object in use is asked again when others have gone, as collectors do. */
+/* An object in use is tried again after others are destroyed, as garbage collectors do. */
 static void destroy_all(const int order[KINDS])
 {
 	bool gone[KINDS] = { false }, any = true;
@@ -418,7 +419,7 @@ static void destroy_all(const int order[KINDS])
 		for (int i = 0; i < KINDS; i++) {
 			int error;
 
-			/* A window and its region of device memory go together: the last kind. */
+			/* The last kind frees the device memory, after its region, kind 15. */
 			if (gone[order[i]] || (order[i] == KINDS - 1 && !gone[15]))
 				continue;
 			error = destroy(order[i]);
@@ -440,14 +441,14 @@ static void any_order(void **state)
 		open_all();
 		post_all();
 		assert_int_equal(ibv_close_device(all.context), 0);
-		/* The memory of what is gone may be another's by now. */
+		/* Memory that has been freed may be in use for something else by now. */
 		free(malloc(sizeof(struct ibv_context)));
 		shuffle(order, seed);
 		destroy_all(order);
 	}
 }
 
-/* All calls that are no destroying fail or do nothing. */
+/* All calls but those that destroy objects fail or do nothing. */
 static void nothing_works_any_more(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -469,7 +470,7 @@ static void nothing_works_any_more(void **state)
 	destroy_all(order);
 }
 
-/* The kernel keeps objects as long as any descriptor of theirs is open; so does an import. */
+/* As with the kernel, objects exist as long as any descriptor of theirs is open: an import's. */
 static void an_import_keeps_the_objects(void **state)
 {
 	struct ibv_context *import;
@@ -493,7 +494,7 @@ static void an_import_keeps_the_objects(void **state)
 	side_destroy(&b);
 }
 
-/* A target lives as long as any opening in a context that is open. */
+/* An XRC target exists as long as a context is open in which it was opened. */
 static void another_ones_opening_keeps_the_target(void **state)
 {
 	struct ibv_context *one = open_lo(), *two = open_lo();
@@ -533,8 +534,7 @@ static void another_ones_opening_keeps_the_target(void **state)
 	fclose(file);
 }
 
-/* Its memory exists as long as an object does; no further objects can be created, as with a kernel.
- */
+/* A closed context with objects still has its memory, but no objects can be created in it. */
 static void nothing_is_created_any_more(void **state)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap.max_send_wr = 1 };

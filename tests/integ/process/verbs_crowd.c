@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Hundreds of processes on one address, each with a queue pair that is connected to another one's:
- * all can write, one more opens the device at once, and no process has more descriptors for it.
+ * Hundreds of processes on one address, each with a queue pair that is connected to another
+ * process: all can write, one more process opens the device quickly, and all have about the same
+ * number of descriptors.
  */
 #include <dirent.h>
 #include <float.h>
@@ -23,9 +24,9 @@ enum {
 	LONG_CROWD = 1024, /* with UROCE_INTEG_LONG=1 */
 	CHILD_SECONDS = 50,
 	LONG_SECONDS = 300,
-	/* A quiet host takes 9 ms beside 1,024 (Documentation/performance.md). */
+	/* A quiet host takes 9 ms with 1,024 processes (Documentation/performance.md). */
 	OPEN_MS_MAX = 500,
-	OPEN_TRIES = 5, /* the others may have the processor in any of them */
+	OPEN_TRIES = 5, /* the other processes may have the processor during a try */
 	WRITTEN = 4096, /* offset at which the partner writes */
 };
 
@@ -40,7 +41,7 @@ struct member {
 struct crowd {
 	pthread_barrier_t step; /* of all members and the parent */
 	int count;
-	double open_ms; /* the fastest opening of come_late() */
+	double open_ms; /* shortest time that come_late() took to open a connected pair */
 	struct member member[LONG_CROWD];
 };
 
@@ -77,7 +78,7 @@ static uint64_t text_of(int index)
 	return 0x0123456700000000 + (uint64_t)index;
 }
 
-/* A member: the steps are those of the parent. */
+/* Runs a member; each wait at the barrier is a step of the parent, too. */
 static void take_part(struct crowd *crowd, int index)
 {
 	struct member *self = &crowd->member[index], *partner = &crowd->member[index ^ 1];
@@ -101,7 +102,7 @@ static void take_part(struct crowd *crowd, int index)
 	self->passed = text == text_of(index ^ 1);
 	self->descriptors = count_descriptors();
 	pthread_barrier_wait(&crowd->step);
-	/* The parent looks how long one more takes. */
+	/* The parent now measures the time that one more process takes. */
 	pthread_barrier_wait(&crowd->step);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	fixture_close(&fixture);
@@ -127,7 +128,7 @@ static void come_late(struct crowd *crowd, int index)
 	assert_int_equal(ibv_close_device(the_context()), 0);
 }
 
-/* cmocka's assertions end a child too, with another exit code. */
+/* A failed assertion of cmocka ends the child, too, with another exit code than 0. */
 static pid_t start(void (*run)(struct crowd *crowd, int index), struct crowd *crowd, int index)
 {
 	pid_t child = fork();
@@ -185,7 +186,7 @@ static void hundreds_of_processes_share_an_address(void **state)
 			most = crowd->member[i].descriptors;
 	}
 	print_message("%d processes have %d to %d descriptors\n", crowd->count, fewest, most);
-	/* The barriers' order decides who has looked at its partner's socket already. */
+	/* The order at the barriers decides which members have looked at their partner's socket. */
 	assert_true(most - fewest <= 2);
 	for (int i = 0; i < OPEN_TRIES && crowd->open_ms >= OPEN_MS_MAX; i++)
 		expect_success(start(come_late, crowd, 0));
@@ -203,7 +204,7 @@ int main(void)
 		cmocka_unit_test(hundreds_of_processes_share_an_address),
 	};
 
-	/* If a member fails, the others and this one would wait for it. */
+	/* If a member fails, the other processes would wait for it forever. */
 	alarm(LONG_SECONDS);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The last message of a connection: its sender gets a completion although one of the two stops.
- * The receiver's process may end as soon as it has the message, and destroy nothing: an adapter
- * goes on without the process.  Or the receiver reports the message through a socket, and the
- * sender moves its queue pair to ERR.
+ * The last message of a connection: its sender must get a completion although one of the ends
+ * stops.  The receiver's process may exit as soon as it has the message, without destroying
+ * anything: an adapter continues without the process.  Or the receiver reports the message through
+ * a socket, and the sender moves its queue pair to ERR.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@
 enum {
 	LENGTH = 100,
 	STREAM = 32,
-	TIMEOUT = 15, /* 134 ms: a busy host is not taken for a lost packet seven times */
+	TIMEOUT = 15, /* 134 ms, so that a busy host does not use up the seven retries */
 	REPORTS = 50, /* connections, each with a message that is reported */
 };
 
 static const struct pair_options options = { .recv_wr = STREAM, .timeout = TIMEOUT };
 
-/* Its end a is to talk to another process, whose number comes through the socket. */
+/* Opens a pair and connects its end a to the other process; they exchange QPNs by the socket. */
 static void join(struct pair *pair, int fd)
 {
 	uint32_t qpn;
@@ -106,7 +106,7 @@ static void send_one(struct verbs_end *end, uint64_t wr_id)
 	assert_int_equal(post_send(end, wr_id, 0, LENGTH, IBV_SEND_SIGNALED), 0);
 }
 
-/* run.count messages: the last one is reported, each of those before it gets a reply. */
+/* Receives run.count messages: replies to each but the last one, which it reports. */
 static void take_and_report(void **state)
 {
 	(void)state;
@@ -158,7 +158,7 @@ static void give_and_stop(void **state)
 	assert_true(flushed <= REPORTS / 4);
 }
 
-/* ---- in the test's own, which has no device ---- */
+/* ---- in the test's own process, which opens no device ---- */
 
 static pid_t start(int fd, const char *what, const char *count, const char *how, const char *end)
 {
@@ -214,7 +214,7 @@ static void exit_after_event(void **state)
 	both("1", "events", "exit");
 }
 
-/* Nothing of ours is called any more, so the ACK has to have left before. */
+/* _exit() calls nothing of uroce, so the ACK must have been sent before. */
 static void end_at_once_after_stream(void **state)
 {
 	(void)state;
@@ -222,7 +222,7 @@ static void end_at_once_after_stream(void **state)
 	both("32", "events", "_exit");
 }
 
-/* The first message is the last one, and nothing has been posted that shows what follows. */
+/* The first message is the last one, and no post of the receiver has shown what follows. */
 static void end_at_once_after_one(void **state)
 {
 	(void)state;

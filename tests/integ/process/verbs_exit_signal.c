@@ -20,7 +20,7 @@ enum {
 	LENGTH = 64,
 };
 
-/* The leak checker takes the allocator's locks at exit(), and the signal may have come to one. */
+/* At exit() the leak checker takes the allocator's locks; the interrupted thread may hold one. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)
@@ -46,7 +46,7 @@ static void post_unsignaled(struct verbs_fixture *fixture, struct ibv_qp *qp)
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 }
 
-/* One SEND from here to there; the CQ has the receive and nothing else. */
+/* Transfers one unsignaled SEND; the CQ gets the completion of the receive and no other. */
 static void send_one(struct verbs_fixture *fixture, struct ibv_qp *from, struct ibv_qp *to)
 {
 	assert_int_equal(fixture_post_recv(fixture, to, RECEIVE_ID, LENGTH, LENGTH), 0);
@@ -54,7 +54,7 @@ static void send_one(struct verbs_fixture *fixture, struct ibv_qp *from, struct 
 	fixture_expect(fixture->cq, RECEIVE_ID, IBV_WC_SUCCESS);
 }
 
-/* An end that has answered each message holds back its ACK, so that one is owed. */
+/* Leaves an ACK pending: an end that has replied to each message delays its next ACK. */
 static void owe_an_ack(struct verbs_fixture *fixture, struct ibv_qp *a, struct ibv_qp *b)
 {
 	for (int i = 0; i < EXCHANGES; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Objects of another context and of another protection domain: each call that takes one refuses it,
- * and what was refused leaves no trace, so that everything can be destroyed afterwards.
+ * Objects of another context and of another protection domain: each call that gets one must fail
+ * without effects, so that everything can be destroyed afterwards.
  */
 #include <stdbool.h>
 
@@ -9,7 +9,7 @@
 
 enum { DM_BYTES = 64 };
 
-/* One of each kind, of a context that was opened apart. */
+/* One object of each kind, in a context that was opened separately. */
 static struct {
 	struct ibv_context *context;
 	struct ibv_pd *pd, *parent;
@@ -70,7 +70,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* Nothing that was refused counts as a user of what was named. */
+/* A call that failed must not have added a user to the objects that it named. */
 static int tear_down(void **state)
 {
 	(void)state;
@@ -110,7 +110,7 @@ static struct ibv_qp *qp_of(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ib
 
 static void queue_pairs(void **state)
 {
-	/* With a domain alone libibverbs takes the context from that. */
+	/* If comp_mask has the domain only, libibverbs takes the context from the domain. */
 	struct ibv_qp_init_attr_ex ex = { .qp_type = IBV_QPT_RC,
 					  .comp_mask = IBV_QP_INIT_ATTR_PD |
 						       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
@@ -133,7 +133,7 @@ static void queue_pairs(void **state)
 	REFUSED(ibv_create_qp_ex(other.context, &ex));
 	REFUSED(make_target(the_context(), other.xrcd));
 	REFUSED(ibv_open_qp(the_context(), &open));
-	/* Where it belongs, all of this is good. */
+	/* In their own context these objects are accepted. */
 	qp = qp_of(other.pd, other.cq, other.cq, other.srq);
 	assert_non_null(qp);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -209,7 +209,7 @@ static void regions(void **state)
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_free_dm(dm), 0);
-	/* It stays where it was. */
+	/* The region stays in its domain. */
 	assert_int_equal(ibv_rereg_mr(fixture.mr, IBV_REREG_MR_CHANGE_PD, other.pd, NULL, 0, 0),
 			 IBV_REREG_MR_ERR_CMD);
 	assert_ptr_equal(fixture.mr->pd, fixture.pd);
@@ -232,9 +232,9 @@ static int tear_down_pair(void **state)
 	return 0;
 }
 
-static struct ibv_wc of_receive; /* wr_id 2, if it has come */
+static struct ibv_wc of_receive; /* with wr_id 2 if the receive has completed */
 
-/* Returns the status of a request of from. */
+/* Posts a request to the queue pair from.  Returns its status. */
 static enum ibv_wc_status end_of(enum ibv_wr_opcode opcode, struct ibv_sge sge, uint32_t rkey,
 				 const void *remote)
 {
@@ -266,7 +266,7 @@ static enum ibv_wc_status end_of(enum ibv_wr_opcode opcode, struct ibv_sge sge, 
 static const enum ibv_wr_opcode one_sided[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						IBV_WR_ATOMIC_FETCH_AND_ADD };
 
-/* A peer's key opens nothing that is of another domain than the queue pair it comes to. */
+/* A request must fail if its remote key is of another domain than the responder's queue pair. */
 static void remote_keys_of_another_domain(void **state)
 {
 	static uint64_t word;
@@ -339,7 +339,7 @@ static void receives_without_the_right(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* The rights of the queue pair that is asked count as well, one by one. */
+/* Each access right of the responder's queue pair is needed as well. */
 static void rights_of_the_queue_pair(void **state)
 {
 	static const unsigned int needs[] = { IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
@@ -360,7 +360,7 @@ static void rights_of_the_queue_pair(void **state)
 	}
 }
 
-/* Addresses of datagrams that are set by a builder. */
+/* Address handles of datagrams that are posted with ibv_wr_*(). */
 static void handles_of_another_domain(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_UD,
@@ -391,7 +391,7 @@ static void handles_of_another_domain(void **state)
 			ibv_wr_set_ud_addr(ex, ah, qp->qp_num, FIXTURE_QKEY);
 		else if (row == 1)
 			ibv_wr_set_ud_addr(ex, NULL, qp->qp_num, FIXTURE_QKEY);
-		/* And none at all. */
+		/* Row 2 has no address. */
 		assert_int_equal(ibv_wr_complete(ex), EINVAL);
 	}
 	fixture_expect_nothing(fixture.cq);

@@ -15,7 +15,7 @@
 
 enum {
 	CHILD_SECONDS = 25,
-	/* More than a process may have mappings by default, if each region divided one. */
+	/* Exceeds the default limit of mappings of a process if each region splits one. */
 	SCATTERED_REGIONS = 40000,
 };
 
@@ -102,7 +102,7 @@ static void *poll_all_the_time(void *arg)
 /* Another thread is inside a call, with locks held, at the moment of the fork. */
 static void a_fork_amid_traffic(void **state)
 {
-	/* 268 ms: a fork, or others that have the processor, do not end the pair. */
+	/* 268 ms, so that a fork or a busy processor does not use up the retries. */
 	const struct pair_options options = { .timeout = 16 };
 	struct pair pair;
 	pthread_t thread;
@@ -131,8 +131,8 @@ static void a_fork_amid_traffic(void **state)
 }
 
 /*
- * Asked for before threads or children begin: libibverbs' own lock of its list may be held at the
- * moment of a fork by a thread that the child does not have.
+ * Looked up before threads or children start: at the moment of a fork, a thread that the child does
+ * not have may hold the lock of libibverbs' device list.
  */
 static struct ibv_device *device;
 
@@ -238,7 +238,7 @@ static void *open_all_the_time(void *arg)
 	return NULL;
 }
 
-/* In a process that has nothing open but what its threads open and close. */
+/* Runs in a process that has no device open but those that its threads open and close. */
 static int fork_amid_openings(void)
 {
 	pthread_t thread[3];
@@ -309,7 +309,7 @@ static int read_beside_a_region(struct pair *pair)
 	return status != 0;
 }
 
-/* Every other page. */
+/* Registers every other page of a mapping. */
 static int register_scattered(struct pair *pair)
 {
 	uint8_t *memory = map_pages(2 * SCATTERED_REGIONS);
@@ -332,8 +332,8 @@ static int register_scattered(struct pair *pair)
 }
 
 /*
- * Memory is not pinned here, so ibv_fork_init() may keep nothing of it from children.  The first
- * test, since programs call it before anything else.
+ * uroce does not pin memory, so ibv_fork_init() must not keep any of it from children.  This is the
+ * first test, as programs call ibv_fork_init() before anything else.
  */
 static void fork_support_is_unneeded(void **state)
 {
@@ -347,7 +347,7 @@ static void fork_support_is_unneeded(void **state)
 	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 	assert_int_equal(read_beside_a_region(&pair), 0);
 	assert_int_equal(register_scattered(&pair), 0);
-	/* It is not too late, either. */
+	/* The call also succeeds after memory has been registered. */
 	assert_int_equal(ibv_fork_init(), 0);
 	pair_close(&pair);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Programs have tens of thousands of objects, and often end them all at once: none takes longer
- * because there are many others.
+ * Programs have tens of thousands of objects, and often destroy them all at once: the time for each
+ * object must not grow with the number of others.
  */
 #include "verbs_fixture.h"
 

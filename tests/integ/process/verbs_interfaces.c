@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A device is an interface, whatever its name: an open device follows a rename, and ends with the
- * interface, which one that has the same name later does not bring back.
+ * A device belongs to an interface, whatever its name: an open device follows a rename and ends
+ * with the interface.  A later interface with the same name does not bring it back.
  */
 #include <net/if.h>
 #include <poll.h>
@@ -63,7 +63,7 @@ static void await_state(struct ibv_context *context, enum ibv_port_state state)
 	assert_int_equal(port.state, state);
 }
 
-/* The context's device has that name and, in place 0 of its table, 192.0.2.LAST. */
+/* Checks that the context's device has this name and, at GID index 0, address 192.0.2.LAST. */
 static void assert_is(struct ibv_context *context, const char *name, uint8_t last)
 {
 	struct ibv_gid_entry entry;
@@ -79,7 +79,7 @@ static void assert_is(struct ibv_context *context, const char *name, uint8_t las
 	assert_int_equal(gid.raw[15], last);
 }
 
-/* This number of events of the type comes until there has been none for a while. */
+/* Checks that this number of events of the type has arrived once none arrives for 300 ms. */
 static void expect_events(struct ibv_context *context, enum ibv_event_type type,
 			  unsigned int expected)
 {
@@ -101,7 +101,7 @@ static void assert_is_gone(struct ibv_context *context)
 
 	expect_events(context, IBV_EVENT_DEVICE_FATAL, 1);
 	await_state(context, IBV_PORT_DOWN);
-	/* An empty place of the table is read as zeros. */
+	/* An empty entry of the GID table reads as zeros. */
 	assert_int_equal(ibv_query_gid(context, 1, 0, &gid), 0);
 	assert_true(gid.global.interface_id == 0);
 	assert_null(ibv_open_device(context->device));
@@ -170,7 +170,7 @@ static void a_deleted_interface_ends_its_device(void **state)
 	ip("link delete dlA");
 	assert_is_gone(new);
 	expect_events(old, IBV_EVENT_DEVICE_FATAL, 0);
-	/* With the index that the first one had. */
+	/* A third interface, with the index of the first one. */
 	add_veth("dlA", 700, "dlB");
 	ip("address add 192.0.2.3/24 dev dlA");
 	await_state(old, IBV_PORT_DOWN);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * An address appears while UD queue pairs receive at all addresses of the device, and a stopped
- * process has its port: it takes seconds until the attempt is given up.  During that time a program
- * that sleeps for its events must get them, with time-outs as short as before.
+ * process has the port of that address: it takes seconds until the attempt to use it is given up.
+ * During that time a program that sleeps for its events must get them, with timeouts as short as
+ * before.
  */
 #include <net/if.h>
 #include <netinet/in.h>
@@ -24,8 +25,8 @@ enum {
 	ROUNDS = 100,
 	AFTER_MS = 2500,
 	/*
-	 * The time-out is 4 ms; some may come one after the other, and others may have the
-	 * processor.  It was 4800, for the one message that was under way.
+	 * The timeout is 4 ms; several may follow each other, and other programs may have the
+	 * processor.  A message in flight once took 4800 ms.
 	 */
 	LIMIT_MS = 3000,
 };
@@ -58,7 +59,7 @@ static bool is_late(const union ibv_gid *gid)
 	return !memcmp(gid->raw + 12, &address, sizeof(address));
 }
 
-/* In the child: a queue pair that has the port of the late address, and of no other. */
+/* In the child: makes a queue pair that has the port of the late address, and of no other. */
 static int hold(int ready)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
@@ -128,7 +129,7 @@ static void sleep_for_event(struct verbs_end *end)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-/* One message without a poll for it; milliseconds. */
+/* Transfers one message, polling only after events.  Returns the time in ms. */
 static int64_t exchange(struct pair *pair)
 {
 	int64_t begin = now_ms();

@@ -65,7 +65,7 @@ static struct ibv_ah *handle_of(struct ibv_pd *pd)
 	return ah;
 }
 
-/* Each kind of object alone keeps its protection domain. */
+/* A protection domain cannot be deallocated while it has one object, of whatever kind. */
 static void a_domain_outlives_all_that_is_in_it(void **state)
 {
 	struct ibv_parent_domain_init_attr parent_attr = { 0 };
@@ -184,7 +184,7 @@ static void the_key_of_a_region_that_is_gone(void **state)
 	assert_int_equal(fixture.bytes[64], 0);
 }
 
-/* It may also go while the request waits for its turn. */
+/* The region is deregistered while its request waits in the send queue (state SQD). */
 static void a_region_that_goes_before_its_turn(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(fixture.pd, fixture.bytes, 8, ALL_ACCESS);
@@ -235,7 +235,7 @@ static void a_target_that_is_gone(void **state)
 	(void)state;
 	assert_non_null(target);
 	attr.qp_num = target->qp_num;
-	/* Every part has to be named, and nothing else. */
+	/* comp_mask must name all three parts, and nothing else but the QP context. */
 	for (uint32_t mask = 0; mask <= 2 * all + 1; mask++) {
 		struct ibv_qp *opening;
 
@@ -379,7 +379,7 @@ static void no_handle_without_a_header(void **state)
 	(void)state;
 	REFUSED(ibv_create_ah_from_wc(fixture.pd, &wc, &grh, 1), EINVAL);
 	wc.wc_flags = IBV_WC_GRH;
-	/* From nowhere to nowhere. */
+	/* Both addresses of the header are zero. */
 	assert_null(ibv_create_ah_from_wc(fixture.pd, &wc, &grh, 1));
 }
 

@@ -23,7 +23,7 @@ enum {
 static struct pair pair;
 static atomic_uint failed, sent, completed;
 
-/* Requests that are not complete: posters stop at DEPTH. */
+/* Counts a request as outstanding.  Returns false if there are DEPTH already. */
 static bool take_place(void)
 {
 	if (atomic_fetch_add(&sent, 1) - atomic_load(&completed) < DEPTH)
@@ -107,7 +107,7 @@ static void one_queue_pair(void **state)
 	pair_close(&pair);
 }
 
-/* cmocka's assertions belong to its own thread, so that errors are counted here. */
+/* Counts errors, as cmocka's assertions work only in its own thread. */
 static void live(struct ibv_context *context, int lives)
 {
 	const struct pair_options options = { 0 };
@@ -136,7 +136,7 @@ static void live(struct ibv_context *context, int lives)
 		while (!got);
 		if (got != 1 || wc.status || wc.wr_id != 3)
 			atomic_fetch_add(&failed, 1);
-		/* The ACK of the message is under way, or the peer is gone before it comes. */
+		/* The ACK is still in flight, or the peer is destroyed before it arrives. */
 		if (ibv_destroy_qp(i % 2 ? a : b) || ibv_destroy_qp(i % 2 ? b : a) ||
 		    ibv_destroy_cq(cq) || ibv_dealloc_pd(pd))
 			atomic_fetch_add(&failed, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Workers: the worker of a queue pair, and that polls of a CQ serve all queue pairs that complete
- * into it.  The slot, the upper bits of a queue pair number, identifies the worker.
+ * Workers: which worker a queue pair belongs to, and polls of a CQ, which must serve all queue
+ * pairs that complete into it.  The slot, the upper bits of a queue pair number, identifies the
+ * worker.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -204,7 +205,7 @@ static struct ibv_sge all_of(const struct end *end)
 
 static void receive(struct end *end)
 {
-	/* A datagram comes with 40 bytes of a network header. */
+	/* A UD receive also gets 40 bytes of a network header. */
 	struct ibv_sge sge = { .addr = (uintptr_t)end->bytes,
 			       .length = 40 + BYTES,
 			       .lkey = end->mr->lkey };
@@ -289,7 +290,7 @@ static void threads_stream(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-/* The queue pair is in the worker of its receive CQ; polls of its send CQ serve that one. */
+/* A queue pair belongs to the worker of its receive CQ, which polls of its send CQ serve, too. */
 static void send_cq_of_another_worker(void **state)
 {
 	struct ibv_context *context = open_with("2");
@@ -358,7 +359,7 @@ static void datagram_to_another_worker(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-/* A thread that sleeps is woken for what comes to its worker while another thread polls. */
+/* A sleeping thread must be woken for its worker's messages while another thread polls. */
 static atomic_bool polling_ends;
 
 static void *poll_all_the_time(void *cq)
@@ -408,7 +409,7 @@ static void sleeper_beside_a_poller(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-/* A child has no workers, and makes its own. */
+/* A forked child has none of its parent's workers, and makes its own. */
 __attribute__((unused)) static void fork_beside_workers(void **state)
 {
 	struct ibv_context *context = open_with("2");
@@ -425,7 +426,7 @@ __attribute__((unused)) static void fork_beside_workers(void **state)
 	connect_both(&a, &b);
 	child = fork();
 	if (!child) {
-		/* The parent's context is of no use here, whatever the vector. */
+		/* The child cannot use the parent's context, whatever the vector. */
 		struct ibv_cq *useless = ibv_create_cq(context, 64, NULL, NULL, 1);
 		struct ibv_context *own = open_with("2");
 		struct end c = { .context = own }, d = { .context = own, .comp_vector = 1 };
@@ -465,7 +466,7 @@ int main(void)
 		cmocka_unit_test(send_cq_of_another_worker),
 		cmocka_unit_test(datagram_to_another_worker),
 		cmocka_unit_test(sleeper_beside_a_poller),
-#ifndef __SANITIZE_THREAD__ /* It allows no threads after a fork. */
+#ifndef __SANITIZE_THREAD__ /* The sanitizer allows no threads after a fork. */
 		cmocka_unit_test(fork_beside_workers),
 #endif
 	};

@@ -93,7 +93,7 @@ static void make_queue_pair(void)
 	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
 }
 
-/* qpns: one or more, with commas between them; each in turn, posted all at once. */
+/* Posts count datagrams to each of the qpns, separated by commas, in turn, in a single call. */
 static int send_datagrams(struct ibv_ah_attr *attr, char *qpns, int count)
 {
 	struct ibv_ah *ah = ibv_create_ah(pd, attr);

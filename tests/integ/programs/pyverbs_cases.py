@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Run the suite of pyverbs that lies in a folder: one line of JSON when a case begins and one when
+"""Runs the suite of pyverbs from a directory, and prints a line of JSON when a case begins and when
 it is over, so that the caller knows which case hangs.
 
-usage: pyverbs_cases.py FOLDER [CASE ...] -- what the suite itself is to be told
+usage: pyverbs_cases.py DIRECTORY [CASE ...] -- ARGUMENTS-OF-THE-SUITE
 """
 import json
 import multiprocessing
@@ -53,8 +53,8 @@ def each_case(suite):
 
 
 def name_interfaces():
-    """librdmacm's cases ask /sys/class/infiniband for a device's interface, where only the kernel's
-    devices are."""
+    """Lets librdmacm's cases find a device's interface: they look in /sys/class/infiniband, which
+    has only the kernel's devices."""
     of_device = re.compile("/sys/class/infiniband/uroce_([^/]+)/device/net/")
     real_exists, real_output = os.path.exists, subprocess.check_output
 
@@ -71,14 +71,14 @@ def name_interfaces():
 def main():
     border = sys.argv.index("--")
     folder, wanted, told = sys.argv[1], sys.argv[2:border], sys.argv[border + 1:]
-    # As its run_tests.py does: modules are found in the folder and as the package "tests".
+    # Like the suite's run_tests.py: modules are found in the directory and as package "tests".
     sys.path[:0] = [os.path.join(folder, "tests"), folder]
     sys.argv[1:] = told
-    # In a view (uroce-run) they are where the suite looks for them.
+    # In a view (uroce-run) the interfaces are where the suite looks for them.
     if not os.path.isdir(os.path.join("/sys/class/infiniband", told[told.index("--dev") + 1])):
         name_interfaces()
-    # What the suite was written for; Python 3.14 begins with another one, which would have to send
-    # the cases' results, an open file among them, to the new process.
+    # The suite was written for this method; the default of Python 3.14 would have to send the
+    # cases' results, an open file among them, to the new process.
     multiprocessing.set_start_method("fork")
     warnings.simplefilter("ignore")
     from args_parser import parser
@@ -89,10 +89,11 @@ def main():
     for case in cases:
         if not wanted or case.id() in wanted:
             case(result)
-    # Modules whose set-up fails, for example, are no cases but errors all the same.
+    # A module whose setup fails, for example, is not a case, but is reported as an error.
     tell(ran=result.testsRun)
     sys.stdout.flush()
-    # What is left of objects goes with the process: their order is the suite's affair.
+    # Objects that are left end with the process: the order in which to destroy them is up to the
+    # suite.
     os._exit(0)
 
 

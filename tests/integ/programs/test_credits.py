@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""End-to-end flow control, seen from outside: one receive at a time, and hardly any RNR NAK."""
+"""End-to-end flow control as uroce-stat shows it: one receive at a time and hardly any RNR NAKs."""
 import contextlib
 import os
 import time
@@ -11,20 +11,21 @@ import perftest
 
 SECONDS = 2
 AT_LEAST = 1000  # messages, so that a percentage means something
-# How many of a hundred messages may meet an RNR NAK.  In ten runs of each test on a quiet host with
-# two processors it was 0.11 at worst (in both directions; else 0.009), without credits it is 49.
+# Highest percentage of messages that may get an RNR NAK.  In ten runs of each test on a quiet host
+# with two processors it was 0.11 at worst (in both directions; else 0.009); without credits it is
+# 49.
 MOST_PERCENT = 0.3
-# On a busy host the receiver's application may not run for a while, and a limited SEND asks with
-# its first packet; that says nothing about the credits.  So there are some tries, and where in none
-# of them both ends had a processor to themselves, this is all that can be asked for.
+# On a busy host the receiver's application may not run for a while, and the first packet of a
+# limited SEND gets an RNR NAK, which is not an error of the credits.  So there are several tries;
+# if both ends had a processor to themselves in none of them, this is the limit.
 MOST_PERCENT_BUSY = 25
-TO_ITSELF = 0.95  # of the time: 0.98 on a quiet host, 0.65 beside two hogs
+TO_ITSELF = 0.95  # part of the time: 0.98 on a quiet host, 0.65 with two busy programs
 
 
 @contextlib.contextmanager
 def first_in_line():
-    """What is started meanwhile is ahead of whatever else the host has to do, where we may say so:
-    receives that are late for want of a processor say nothing about credits."""
+    """Starts programs with priority over all others on the host, if that is permitted: receives
+    that are late for lack of a processor are not an error of the credits."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
@@ -35,9 +36,9 @@ def first_in_line():
 
 
 def run(place, arguments, credits="on"):
-    """(what uroce-stat says of the queue pairs of server and client near the end, the part of the
-    time that the one of them had a processor that had less of it).  On a busy host a program may
-    have none yet, or no more."""
+    """Runs a perftest program.  Returns uroce-stat's reports of the queue pairs of server and
+    client near the end, and the part of the time for which a program had a processor, the smaller
+    of both.  On a busy host a program may have no queue pairs yet, or no longer."""
     with first_in_line():
         server, client = perftest.start(place, *arguments.split(), "-r", 1, "-D", SECONDS,
                                         env={"UROCE_CREDITS": credits})
@@ -57,8 +58,8 @@ def total(queue_pairs, counter):
 
 
 def enough(sending, receiving, share):
-    """Whether so many messages went that a percentage says something: where both had a processor
-    they must, unless one had ended before uroce-stat looked."""
+    """Returns true if there were enough messages for a percentage.  There must be enough if both
+    ends had a processor, unless one had ended before uroce-stat ran."""
     if not sending or not receiving:
         return False
     found = total(sending, "rdma_sends") > AT_LEAST < total(receiving, "rdma_recvs")
@@ -71,9 +72,9 @@ def percent_refused(sending):
 
 
 def check_flow(sending, receiving):
-    """rules C2, C3, C10 and C13 test: the receiver says what it has, the sender goes by it."""
+    """rules C2, C3, C10 and C13 test: the receiver reports credits, the sender observes them."""
     for qp in sending:
-        # One or two receives at a time: never is more promised.
+        # There are one or two receives at a time, and never more credits are reported.
         assert not qp["unlimited"] and qp["credits_heard"] in (0, 1, 2)
     assert total(receiving, "unsolicited_acks_sent") > 0
     assert total(sending, "unsolicited_acks_rcvd") > 0
@@ -82,7 +83,8 @@ def check_flow(sending, receiving):
 
 
 def flow(place, arguments):
-    """(percent refused, share of a processor) of one run, None if that was too short."""
+    """Returns (percentage of refused messages, share of a processor) of one run, or None if there
+    were too few messages."""
     (server, client), share = run(place, arguments)
     if not enough(client, server, share):
         return None
@@ -104,19 +106,19 @@ def test_one_receive(loopback, arguments):
 
 
 def gain(place, arguments):
-    """By how many times more messages were refused without credits than with them, and by how many
-    times more went with them; None if one of the runs was not seen."""
+    """Returns two ratios: the percentage of refused messages without credits to that with credits,
+    and the number of messages with credits to that without.  None if a run was not measured."""
     (_, without), _ = run(place, arguments, credits="off")
     (_, with_credits), _ = run(place, arguments)
     if not total(without, "rdma_sends") or not total(with_credits, "rdma_sends"):
         return None
     assert without[0]["unlimited"] and not with_credits[0]["unlimited"]
-    # Of some thousand messages with credits none may be refused.
+    # With credits it may be that none of some thousand messages is refused.
     return (percent_refused(without) / max(percent_refused(with_credits), MOST_PERCENT),
             total(with_credits, "rdma_sends") / total(without, "rdma_sends"))
 
 
 def test_what_credits_are_good_for(loopback):
-    """rule C3 test: the same without them is refused many times as often, and is slower."""
+    """rule C3 test: without credits messages are refused many times as often, and fewer arrive."""
     harness.good_try(lambda: gain(loopback, "ib_send_bw -s 4096"),
                      lambda gains: gains[0] > 4 and gains[1] > 1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Datagrams between processes and hosts: addresses that come and go, what is shown of the network
-header, and multicast groups with members in several places."""
+"""Datagrams between processes and hosts: addresses that are added and removed, the network header
+that a receiver gets, and multicast groups with members in several places."""
 import ipaddress
 import time
 
@@ -13,7 +13,7 @@ from datagrams import CLASS, End, HOPS
 GROUPS = ((4, "::ffff:239.9.8.7"), (6, "ff0e::987"), (6, "ff02::987"))
 EVERYBODY = 0xffffff
 COUNT = 5
-# Less than what an End has receives for.
+# Less than the number of receives of an End.
 MANY = 40
 
 
@@ -41,7 +41,7 @@ def test_header_is_what_was_sent(request, where, version):
 
 @pytest.mark.parametrize("where", ("loopback", "veth"))
 def test_one_list_to_several_processes(request, where):
-    """What leaves in one call may be for several processes, which share the port."""
+    """Datagrams that are sent in one call are for several processes, which share the port."""
     place = request.getfixturevalue(where)
     receivers = [End(place) for _ in range(4)]
     sender = End(place.peer)
@@ -66,14 +66,14 @@ def test_new_address_is_heard(veth, version):
     try:
         until = time.monotonic() + harness.PATIENCE
         seen = None
-        # The helper thread hears of it from the kernel.
+        # The kernel notifies the helper thread of the address.
         while not seen and time.monotonic() < until:
             sender.send(as_gid(new), receiver.qpn, version)
             seen = receiver.receive(50)
         assert seen and seen[2] == new
     finally:
         veth.output_of("ip", "address", "del", prefix, "dev", name)
-    # And the old one still is.
+    # Datagrams to the old address still arrive.
     while receiver.receive(50):
         pass
     sender.send(as_gid(own_address(veth, version)), receiver.qpn, version)
@@ -82,7 +82,8 @@ def test_new_address_is_heard(veth, version):
 
 @pytest.mark.parametrize("version,group", GROUPS)
 def test_group_in_two_places(veth, version, group):
-    """Two members here, one there, and the sender; another process is in another group."""
+    """The group has two members in one place, and one and the sender in the other place; another
+    process is in another group."""
     members = [End(veth), End(veth), End(veth.peer)]
     sender, other = End(veth.peer), End(veth)
     for end in *members, sender:
@@ -102,14 +103,14 @@ def test_group_in_two_places(veth, version, group):
 
 
 def mgid(group):
-    """As perftest takes it: sixteen numbers."""
+    """Returns the group in perftest's notation: sixteen numbers."""
     return ":".join(str(byte) for byte in ipaddress.ip_address(group).packed)
 
 
 @pytest.mark.parametrize("where,version,group", [
     ("loopback", 4, "::ffff:239.9.8.7"), ("veth", 4, "::ffff:239.9.8.7"), ("veth", 6, "ff0e::987")])
 def test_receivers_beside_a_stock_one(request, where, version, group):
-    """Each member of the group gets all that a stock sender sends to a stock receiver."""
+    """Each member of the group gets all datagrams that perftest's client sends to its server."""
     place = request.getfixturevalue(where)
     members = [End(place), End(place.peer)]
     for end in members:

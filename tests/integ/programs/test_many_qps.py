@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Many queue pairs of one process share the room of its sockets, and each gets on."""
+"""Many queue pairs of one process share the room of its sockets, and all make progress."""
 
 import pytest
 
 import harness
 import perftest
 
-# Their memory, which no cache holds, costs them up to a third of the rate of one; waiting for ACKs
-# that had not been asked for cost nine tenths.
+# Lower bound of ratio().  The memory of 64 queue pairs, which no cache holds, costs up to a third
+# of the rate of one; waiting for ACKs that had not been requested once cost nine tenths.
 WORTH = 0.25
 
 
 def rate(place, *arguments):
-    """Megabytes a second of 64 KiB WRITEs; None if the program could not time its clock."""
+    """Returns the rate of 64 KiB WRITEs in MB/s; None if the program could not measure its clock.
+    """
     server, client = perftest.start(place, "ib_write_bw", "-s", 65536, "-D", 2, "-f", 0, *arguments)
     perftest.finish(server, client)
     return None if perftest.had_no_clock(client) else perftest.rows(client)[0][3]
 
 
 def ratio(place, *arguments):
-    """Of the rate of 64 queue pairs to that of one."""
+    """Returns the ratio of the rate of 64 queue pairs to that of one."""
     alone, together = rate(place, *arguments), rate(place, "-q", 64, *arguments)
     return None if None in (alone, together) else together / alone
 

@@ -44,8 +44,8 @@ def test_many_queue_pairs(loopback, program):
 
 @pytest.mark.parametrize("program", ["ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat"])
 def test_depth_of_the_kernels_device(loopback, program):
-    """As many READs and Atomics under way as the kernel's soft RoCE has: each end uses what the
-    other one names, and fails where its own device cannot."""
+    """As many outstanding READs and Atomics as the kernel's soft RoCE has: each end uses the number
+    that the other one sends, and fails if its own device supports fewer."""
     server, client = perftest.start(loopback, program, "-n", ITERATIONS)
     perftest.finish(server, client)
     for process in server, client:
@@ -62,7 +62,7 @@ def test_inline(loopback, program):
     check(loopback, program, "-I", 64, "-s", 64, size=64)
 
 
-# As a host with much else to do brings it forth once in some thousand runs.
+# Output on a busy host, about once in some thousand runs.
 NO_CLOCK = "Correlation coefficient r^2: 0.71 < 0.9"
 NO_FIGURES = "#bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]\n" \
              " 65536 100 0.00 0.00 0.000000"
@@ -70,7 +70,7 @@ NO_FIGURES = "#bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps
 
 @pytest.mark.parametrize("stream", (1, 2))
 def test_report_without_a_clock(loopback, stream):
-    """The programs of a guest have the remark in their output."""
+    """A program in a guest has the remark in its output."""
     script = f"echo '{NO_CLOCK}' >&{stream}; echo '{NO_FIGURES}'"
     process = loopback.run("sh", "-c", script)
     process.command = ["ib_send_bw"]
@@ -80,7 +80,7 @@ def test_report_without_a_clock(loopback, stream):
 
 @pytest.mark.parametrize("stream", (1, 2))
 def test_error_beside_a_report(loopback, stream):
-    """Of a program that ends with 0 all the same."""
+    """The program prints an error, although its exit code is 0."""
     script = f"echo '{NO_FIGURES}'; echo ' Failed status 12: wr_id 0 syndrom 0x81' >&{stream}"
     process = loopback.run("sh", "-c", script)
     assert process.popen.returncode == 0

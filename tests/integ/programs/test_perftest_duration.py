@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""perftest with -D: for some seconds, as many as go."""
+"""perftest with -D: as many iterations as possible within some seconds."""
 
 import pytest
 
@@ -16,7 +16,8 @@ def run(place, program):
 
 
 def counted_something(client):
-    """A program that has no processor counts none."""
+    """Returns true if the report counts iterations: there are none if a program had no processor.
+    """
     return any(row[1] for row in perftest.rows(client))
 
 

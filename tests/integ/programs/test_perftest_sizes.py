@@ -14,7 +14,8 @@ import perftest
 SIZED = [p for p in perftest.ALL if "atomic" not in p]
 PROGRAMS = SIZED if harness.LONG else [p for p in SIZED if p in perftest.BANDWIDTH]
 ITERATIONS = 200 if harness.LONG else 20
-# What the programs do between two lines is theirs; so long a pair takes on a host with load 4.
+# Seconds; how long a pair may take on a host with load 4, with the programs' own work between
+# lines.
 PATIENCE = 150
 
 

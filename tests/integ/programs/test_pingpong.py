@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""ibv_rc_pingpong with data check, in every setting: no two values that were not tried together."""
+"""ibv_rc_pingpong with data check: any two values of different settings are tried together."""
 import itertools
 import re
 
@@ -23,7 +23,7 @@ def pairs(row):
 
 
 def pairwise():
-    """Rows of values in which every two values of different factors meet."""
+    """Yields rows of values, so that any two values of different factors are in a row together."""
     rows = list(itertools.product(*FACTORS.values()))
     missing = set().union(*map(pairs, rows))
     while missing:
@@ -52,12 +52,12 @@ def test_pingpong(row, request):
     env = {"UROCE_FAULT": harness.FAULTS} if row["faults"] else {}
     server, client = harness.start_pair(
         place, command, env=env, user=harness.NOBODY if row["user"] == "nobody" else None)
-    # The program has no handshake at its end: an end that has what it waits for is gone, and must
-    # have seen to it that its last ACK has got through.
+    # The program has no handshake at its end: an end exits once it has all that it waits for, and
+    # must have made sure by then that its last ACK has arrived.
     for process in server, client:
         text = process.done()
         assert f"{2 * count * row['size']} bytes in" in text, process
         assert re.search(rf"^{count} iters in", text, re.MULTILINE), process
-        # The program says so and ends well.
+        # The program prints this and still exits with 0.
         assert "invalid data" not in text, process
         assert process.errors == "", process

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The suite of rdma-core's Python binding, as Debian ships it, on uroce.
 
-What it skips is compared with pyverbs-skips.txt, which has the reason for each: a case that skips
-without being listed fails, and so does one that is listed and runs.  For one case by hand:
+Skipped cases are compared with pyverbs-skips.txt, which has the reason for each: a case that is
+skipped without being listed fails, and so does a case that is listed as skipped and passes.  To run
+one case by hand:
     /usr/bin/python3 -m pytest -q tests/integ/programs/test_pyverbs.py -k loopback-ipv4
 """
 import collections
@@ -28,9 +29,9 @@ HUGE_PAGES_LOCK = os.path.join(tempfile.gettempdir(), f"uroce-huge-pages-{os.get
 PAGES_WANTED = 16
 CASE_PATIENCE = 30  # seconds for one case
 LEAST_PASSED = 130
-# Newer suites ask iproute2's rdma for the devices of the kernel before each case, to learn their
-# interfaces, and no case runs where that fails, as it does without a kernel that has RDMA.  This is
-# its answer where the kernel has it, and no device.
+# Before each case newer suites run iproute2's rdma to list the interfaces of the kernel's devices,
+# and no case runs if that fails, as it does on a kernel without RDMA.  This script prints what rdma
+# prints on a kernel with RDMA but without devices.
 NO_LINKS = "#!/bin/sh\necho '[]'\n"
 
 
@@ -54,8 +55,8 @@ def suite(scratch):
 
 @contextlib.contextmanager
 def huge_pages():
-    """Some cases want pages of 2 MB, which root can have made while they run.  They are the
-    host's, so two runs of this test take turns."""
+    """Some cases need pages of 2 MB, which root can reserve while they run.  The pages belong to
+    the host, so two runs of this test take turns."""
     lock = open(HUGE_PAGES_LOCK, "a", encoding="ascii")
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
@@ -107,7 +108,10 @@ class Listed:
 
 
 def run(place, suite, gid, cases=(), way=None):
-    """(case, result, why) of each case; in a view, where all is found as the suite looks for it."""
+    """Runs the suite; returns (case, result, reason) of each case.
+
+    way: view of uroce-run in which the suite finds everything where it looks for it
+    """
     env, prefix = {"PATH": os.path.join(suite, "bin") + ":" + os.environ["PATH"]}, []
     if way:
         env, prefix = {}, [os.path.join(place.scratch.bin, "uroce-run"), f"--view={way}"]
@@ -144,7 +148,7 @@ def run(place, suite, gid, cases=(), way=None):
 
 
 def judge(results):
-    """One line for each result that is not as it should be."""
+    """Yields a line for each unexpected result."""
     listed = Listed()
     for case, result, why in results:
         if result == "skipped" and not listed.allows(case, why):
@@ -184,5 +188,5 @@ def test_on_veth(veth, suite, version, capsys):
 @pytest.mark.skipif(not harness.LONG, reason="the long form, UROCE_INTEG_LONG=1")
 @pytest.mark.parametrize("way", ("namespace", "calls"))
 def test_in_a_view(veth, suite, way, capsys):
-    """Not on the loopback device: rdma_cm knows no device of 127.0.0.1, with the kernel neither."""
+    """Not on the loopback device: rdma_cm finds no device for 127.0.0.1, as with the kernel."""
     check(veth, suite, veth.gid_index(4), capsys, f"veth, IPv4, --view={way}", way=way)

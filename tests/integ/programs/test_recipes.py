@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The recipes of Documentation/recipes: what follows a line <!-- run --> does what the page says.
+"""The recipes of Documentation/recipes: runs each code block that follows a line <!-- run -->.
 
-<!-- run: PROGRAM --> needs a program that the build does not, and is skipped where that is missing.
+The block after <!-- run: PROGRAM --> needs a program that the build does not need, and is skipped
+if the program is missing.
 """
 import glob
 import os
@@ -21,7 +22,7 @@ def recipes():
     for page in sorted(glob.glob(PAGES)):
         with open(page, encoding="utf-8") as file:
             text = file.read()
-        # A mark that is not followed by a block would not be run.
+        # A mark that is not followed by a block would be ignored.
         assert len(BLOCK.findall(text)) == len(re.findall("^<!-- run", text, re.MULTILINE)), page
         for number, (program, script) in enumerate(BLOCK.findall(text), 1):
             name = os.path.basename(page)[:-len(".md")]

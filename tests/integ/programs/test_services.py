@@ -10,7 +10,7 @@ import perftest
 
 ITERATIONS = 200
 PAIRS = 16
-# So many datagrams of 4 KB does any socket buffer hold: nothing slows the sender of a host down.
+# Any socket buffer holds this number of 4 KB datagrams: nothing slows down a remote sender.
 FEW = 40
 ATTEMPTS = 5
 FOUND_NOTHING = "poll CQ failed 2\n"  # ENOENT
@@ -47,7 +47,7 @@ def test_pingpong(request, where, program, mode, version):
 @pytest.mark.parametrize("words", ("-N", "-t", "-o", "-o -O", "-o -P", "-j", "-N -o -e",
                                    "-N -j -e"))
 def test_ways_of_rc_pingpong(loopback, words):
-    """New posts, completions with times, memory on demand and of the device."""
+    """Posts with ibv_wr_*(), completions with timestamps, on-demand memory and device memory."""
     pingpong(loopback, 4, "ibv_rc_pingpong", "-c", *words.split())
 
 
@@ -56,7 +56,7 @@ def set_mtu(place, mtu):
 
 
 def test_path_mtu_above_the_interface(veth):
-    """4096 bytes on 1500-byte Ethernet fail, and a line names the size to use."""
+    """A path MTU of 4096 fails on 1500-byte Ethernet, and a message names the value to use."""
     set_mtu(veth, 1500)
     try:
         server, client = harness.start_pair(
@@ -71,7 +71,7 @@ def test_path_mtu_above_the_interface(veth):
 
 
 def await_found_nothing(*pair):
-    """Wait for both ends; if one of them has given up, the other is not waited for."""
+    """Waits until both ends have ended, or one has given up; returns true if one has given up."""
     until = time.monotonic() + harness.PATIENCE
     while any(process.running() for process in pair) and time.monotonic() < until:
         if any(process.errors == FOUND_NOTHING for process in pair):
@@ -85,8 +85,9 @@ def await_found_nothing(*pair):
 
 @pytest.mark.parametrize("words", ("-N -t -o -e", "-N -t -j -e"))
 def test_times_with_events(loopback, words):
-    """The program takes an event, arms, polls, and gives up when it finds nothing: so it does if a
-    completion came between the two, of which the next event tells, whatever the adapter."""
+    """The program gets an event, arms, polls, and gives up if there is no completion.  With any
+    adapter that happens after a completion has arrived between arming and polling: it has been
+    polled when the program gets its event."""
     for _ in range(ATTEMPTS):
         pair = harness.start_pair(loopback, ["ibv_rc_pingpong", "-d", "{device}", "-g", "{gid4}",
                                              "-c", *words.split()])
@@ -115,7 +116,7 @@ def check(place, program, *arguments, iterations=ITERATIONS, size=None, version=
     if "atomic" in program:
         default = 8
     if ("-c", "UD") == arguments[:2] and program.endswith("_bw") and not size:
-        # Without being told the program takes the largest, and says so.
+        # By default the program uses the largest size, and prints a remark.
         default = 4096
         arguments += ("-s", default)
     expected = {"version": version, "size": size or default, "iterations": iterations}
@@ -193,7 +194,8 @@ def test_group_on_veth(veth, version, group):
 
 
 def test_group_of_two_receivers(loopback):
-    """Two servers in one group: each hears both clients, and counts what it was told to."""
+    """Two servers in one group: each receives from both clients, and counts the messages that it
+    expects."""
     words = ["-c", "UD", "-g", "-M", GROUP4, "-x", loopback.gid_index(4), "-s", 64, "-n", FEW]
     pairs = [perftest.start(loopback, "ib_send_bw", *words) for _ in range(2)]
     for server, client in pairs:
@@ -201,7 +203,7 @@ def test_group_of_two_receivers(loopback):
 
 
 def test_group_without_a_way(loopback):
-    """The kernel has no way for IPv6 multicasts on a loopback interface, and we say so."""
+    """The kernel has no route for IPv6 multicast on a loopback interface, and uroce reports it."""
     port = loopback.free_port()
     words = ["ib_send_bw", "-d", loopback.device, "-F", "-c", "UD", "-g", "-x",
              loopback.gid_index(6), "-p", port]

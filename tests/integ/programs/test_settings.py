@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Environment variables, right and wrong, and what one user's use of an address means to others."""
+"""Valid and invalid environment variables, and an address that one user uses and others need."""
 import collections
 import os
 import re
@@ -50,7 +50,7 @@ WRONG = [
 
 @pytest.mark.parametrize("name, value, part", WRONG)
 def test_wrong_value_is_refused(loopback, name, value, part):
-    """When the device is opened, with one line that names the variable and what is wrong in it."""
+    """Opening the device fails, with one line that names the variable and the wrong part of it."""
     for command in (["ibv_rc_pingpong", "-d", "uroce_lo", "-g", 0],
                     ["ibv_devinfo", "-d", "uroce_lo"], ["ib_send_bw", "-d", "uroce_lo"]):
         process = loopback.run(*command, env={name: value})
@@ -62,7 +62,7 @@ def test_wrong_value_is_refused(loopback, name, value, part):
 
 
 def test_a_delay_ends_while_all_threads_sleep(loopback):
-    """No ACK, poll or time-out of an unreliable connection takes the packet along."""
+    """A delayed packet is sent although no ACK, poll or timeout follows on the UC queue pair."""
     first, second = verbs_peer.VerbsPeer(loopback), verbs_peer.start(loopback, kind="UC")
     first.set("UROCE_FAULT", "delay=20ms")
     first.here = first.open(loopback.device, loopback.gid_index(4), kind="UC")
@@ -80,7 +80,8 @@ def test_a_delay_ends_while_all_threads_sleep(loopback):
 
 
 def counters(place, process):
-    """Sums of the counters of a process and of its queue pairs; none before it has a device."""
+    """Returns the sums of the counters of a process and its queue pairs, empty before it has a
+    device."""
     found = collections.Counter()
     for one in shm.shown(place, process):
         for part in (one, *one["qps"]):
@@ -89,7 +90,7 @@ def counters(place, process):
 
 
 def counters_of_a_bad_network(place):
-    """Those of rping's client after some dropped packets."""
+    """Returns the counters of rping's client after 40 dropped packets."""
     faults = {"UROCE_FAULT": "drop=0.05,seed=3"}
     words = "-a", "127.0.0.1", "-p", "7997", "-C", 1000000
     server = place.start("rping", "-s", *words, env=faults)
@@ -106,7 +107,8 @@ def counters_of_a_bad_network(place):
 
 @pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
 def test_lone_packets_that_are_dropped(loopback):
-    """Probes repair most of them, not the Local ACK Timeout of librdmacm's 537 ms."""
+    """Probes recover most of the packets, not the Local ACK Timeout, which is 537 ms with
+    librdmacm."""
     harness.good_try(lambda: counters_of_a_bad_network(loopback),
                      lambda found: found["timeouts"] < found["fault_dropped"] / 10)
 
@@ -128,7 +130,7 @@ MISSPELT = [
 
 @pytest.mark.parametrize("name, meant", MISSPELT)
 def test_misspelt_variable_is_named(loopback, name, meant):
-    """Once, and the device works."""
+    """One line names the variable, and the device works."""
     process = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={name: "on"})
     assert process.popen.returncode == 0, process
     assert process.errors == (f"uroce: unknown environment variable {name}; "
@@ -152,7 +154,7 @@ def complaints(process):
 
 
 STUMBLES = [
-    # No GID index at all; at one end only; of two kinds of address; of none.
+    # No GID index at all; at one end only; without an address; IPv6 and IPv4.
     ([], [], "no GID is named", "-g 0"),
     ([], ["-g", 0], "nothing at GID index 255, which stands for none given", "-g 0"),
     (["-g", 0], [], "no GID is named", "-g 0"),
@@ -186,7 +188,7 @@ def test_debug_tells_more(loopback):
         client = loopback.run(*command, "127.0.0.1", env={"UROCE_LOG": level})
         server.wait()
         assert client.popen.returncode == 1
-        # The server is the first one to use what it has been told.
+        # The server is the first end to use the attributes that it has received.
         assert len(complaints(server)) == count, server
 
 
@@ -198,7 +200,7 @@ def test_right_value_is_taken(loopback, value):
 
 
 def test_faults_are_counted(loopback):
-    """So that whoever injects them sees that they were there."""
+    """Counters show to whoever injects faults that there were any."""
     env = {"UROCE_FAULT": "drop=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=3"}
     first, second = verbs_peer.VerbsPeer(loopback, env=env), verbs_peer.VerbsPeer(loopback)
     here, there = first.open("uroce_lo", 0), second.open("uroce_lo", 0)
@@ -214,7 +216,7 @@ def test_faults_are_counted(loopback):
 
 @pytest.mark.parametrize("credits", ["off", "on"])
 def test_with_and_without_credits(loopback, credits):
-    """rule C3 test: a peer that reports none is sent to without limit, and RNR NAKs do the work."""
+    """rule C3 test: sending to a peer that reports no credits is not limited except by RNR NAKs."""
     server, client = perftest.start(loopback, "ib_send_bw", "-r", 16, "-n", 1000, "-s", 4096,
                                     env={"UROCE_CREDITS": credits})
     perftest.finish(server, client)
@@ -225,7 +227,7 @@ DEFAULT_RMEM_MAX = 212992
 
 
 def check_rate(place, buffer, count, *words):
-    """A stall would show as one time-out after the other."""
+    """Checks the rate, which a stall would lower by one timeout after the other."""
     def run():
         server, client = perftest.start(place, *words, env={"UROCE_RECEIVE_BUFFER": str(buffer)})
         perftest.finish(server, client)
@@ -238,21 +240,22 @@ def check_rate(place, buffer, count, *words):
 @pytest.mark.parametrize("command", ["ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_write_bw -b",
                                      "ib_send_bw -q 16", "ib_read_bw -q 16"])
 def test_small_socket_buffers(loopback, command):
-    """A host whose net.core.rmem_max nobody has raised: slower, but nothing fails or stalls.
+    """With the default of net.core.rmem_max transfers are slower, but none fails or stalls.
 
-    The limit is one for all namespaces, so less is asked for instead.
+    The limit applies to all namespaces, so the test requests smaller buffers instead.
     """
     check_rate(loopback, DEFAULT_RMEM_MAX, 500 * (16 if "-q" in command else 1), *command.split(),
                "-n", 500)
 
 
 def test_buffer_smaller_than_a_burst(loopback):
-    """A sender of UC waits for room, but not for more room than there can be."""
+    """A UC sender waits for room in the receiver's socket, but not for more than there can be."""
     check_rate(loopback, 100000, 100, "ib_send_bw", "-c", "UC", "-n", 100, "-r", 100)
 
 
 def test_one_user_per_address(loopback):
-    """The second user is told who has the address, and what to do; the first is not disturbed."""
+    """The second user gets a message with the user of the address and a remedy; the first user is
+    not disturbed."""
     harness.need_root()
     first, second = verbs_peer.pair(loopback)
     port = loopback.free_port()
@@ -273,7 +276,7 @@ def test_one_user_per_address(loopback):
 
 @pytest.mark.parametrize("view", ["none", "namespace"])
 def test_two_users_at_once(loopback, view):
-    """The line that refuses the second user tells a setting that makes the same commands work."""
+    """The error message to the second user names a setting with which the same commands work."""
     harness.need_root()
     first, second = verbs_peer.pair(loopback)
     run = [os.path.join(loopback.scratch.bin, "uroce-run"), "--view=" + view]

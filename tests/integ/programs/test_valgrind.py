@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Stock programs under valgrind, without a report but those of which buildlib/valgrind.supp says
-why they are none of our faults.
+"""Stock programs under valgrind: no reports but those for which buildlib/valgrind.supp explains why
+they are not errors of uroce.
 
 A few programs in CI, all of them with UROCE_INTEG_LONG=1.  By hand, with the whole reports:
     UROCE_INTEG_LONG=1 /usr/bin/python3 -m pytest tests/integ/programs/test_valgrind.py \
@@ -30,8 +30,8 @@ TOOLS = {
     "helgrind": [],
     "drd": [],
 }
-# Those of one queue pair all use their buffer in turns; with many of them each message is many
-# reports that are suppressed, for which their timeouts are too short.
+# Programs with one queue pair use their buffer in turns; with many queue pairs each message causes
+# many suppressed reports, which take longer than the programs' timeouts.
 PROGRAMS = {
     "rc": ["ibv_rc_pingpong", "-d", "{device}", "-g", 0, "-n", 200],
     "ud": ["ibv_ud_pingpong", "-d", "{device}", "-g", 0, "-n", 200],
@@ -39,7 +39,7 @@ PROGRAMS = {
     **{name: ["ib_" + name, "-d", "{device}", "-F", "-x", 0, "-n", 100]
        for name in ("send_bw", "write_bw", "read_lat", "atomic_lat")},
 }
-# By default all with memcheck and helgrind, one way or the other.
+# Cases that run by default.
 QUICK = {"memcheck-rc-poll", "memcheck-ud-events", "memcheck-read_lat-poll",
          "helgrind-rc-poll", "helgrind-rc-events", "helgrind-srq-events", "helgrind-send_bw-poll",
          "drd-rc-poll"}
@@ -48,7 +48,7 @@ QUICK = {"memcheck-rc-poll", "memcheck-ud-events", "memcheck-read_lat-poll",
 def cases():
     for words in itertools.product(TOOLS, PROGRAMS, ("poll", "events")):
         name = "-".join(words)
-        # There are no events of WRITEs at the end that they go to.
+        # WRITEs cause no events at their responder.
         if (harness.LONG or name in QUICK) and words[1:] != ("write_bw", "events"):
             yield pytest.param(*words, id=name)
 
@@ -66,13 +66,13 @@ def test_no_report(loopback, tool, program, wait):
         process.done(PATIENCE)
 
 
-# librdmacm and its programs leave to the end of the process what a thread may still use, and some
-# of it is found by pointers to its middle: "possibly".  Of two options that say it the later holds.
+# librdmacm and its programs do not free memory that a thread may still use at exit, and some of it
+# has only interior pointers ("possibly lost").  If an option is given twice the later one holds.
 DEFINITE = ["--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
             "--suppressions=" + SUPPRESSIONS]
 
 
-# The server of an older cmtime does not end by itself, and has to be told how many come.
+# The server of an older cmtime does not exit by itself, and needs the number of connections.
 CMTIME = ("cmtime -c 30", "cmtime -s 127.0.0.1 -c 30")
 if harness.cmtime_meets():
     CMTIME = ("cmtime -L -b 127.0.0.1 -C 127.0.0.1 -c 30", "cmtime -b 127.0.0.1 -C 127.0.0.1 -c 30")
@@ -99,7 +99,7 @@ def test_no_report_of_the_connection_manager(loopback, server, client):
 
 @pytest.mark.skipif(not harness.LONG, reason="only with UROCE_INTEG_LONG=1: half a minute")
 def test_no_race_of_the_connection_manager(loopback):
-    """Two threads of rping, and ours, in both ends."""
+    """Each end has two threads of rping and those of uroce."""
     port = str(loopback.free_port())
     words = ["-a", "127.0.0.1", "-p", port, "-V", "-C", "5"]
     options = ["--suppressions=" + SUPPRESSIONS]
@@ -112,7 +112,7 @@ def test_no_race_of_the_connection_manager(loopback):
 
 
 def test_reports_are_seen(loopback):
-    """perftest's own leaks, without the file that names them."""
+    """Without the suppressions perftest's own leaks are reported."""
     for process in harness.start_pair(loopback, under("memcheck", PROGRAMS["read_lat"])):
         assert process.wait(PATIENCE) == REPORTED, process
         assert "definitely lost" in process.errors, process

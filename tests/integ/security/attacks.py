@@ -11,13 +11,13 @@ OTHER_UID = 54321
 SECONDS = 20 if harness.LONG else 1.5
 # A process of another user in a user namespace of its own has the overflow uid in ours.
 WAYS = {"user": [], "namespace": ["unshare", "-U"]}
-# As on kernels before 6.16, which cannot keep descriptors out of a connection.  A broker reads it
-# when it starts: see await_no_broker().
+# Lets uroce work as on kernels before 6.16, which cannot keep descriptors out of a connection.  A
+# broker reads the variable when it starts: see await_no_broker().
 OLD_KERNEL = {"UROCE_TEST_OLD_KERNEL": "1"}
 
 
 def await_no_broker(place):
-    """The next process starts a broker in its own environment."""
+    """Waits until no broker runs, so that the next process starts one in its own environment."""
     until = time.monotonic() + harness.PATIENCE
     name = re.compile(r"@uroce-broker/\d+/\d+$")
     while place.holder and any(map(name.search, place.net("unix"))):
@@ -46,7 +46,8 @@ class Attacker:
         assert self.process.popen.stdout.readline() == "ready\n", self.process.errors
 
     def done(self):
-        """What it could do; it ends without cleaning up."""
+        """Waits for the end of the attack; returns the attacker's counts of its actions.  It is
+        killed, without cleaning up."""
         line = self.process.popen.stdout.readline()
         self.process.kill()
         assert line, self.process.errors

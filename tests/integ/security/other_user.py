@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A process of another user that does to ours what it can, for attacks.py.
+"""A process of another user that attacks ours, for attacks.py.
 
 usage: other_user.py BROKER-VERSION TYPES-OF-MESSAGES ATTACK SECONDS
 
-It tries every abstract name of ours that it finds in /proc/net/unix, whatever that is for, and
-prints how often it could do what, as JSON; "answers" is what it got from ours, which is to be
-nothing.
+It tries every abstract name of ours that it finds in /proc/net/unix, whatever the name is for, and
+prints how often each action succeeded, as JSON.  "answers", the number of messages that it got from
+our processes, must be 0.
 """
 import array
 import collections
@@ -26,14 +26,14 @@ VERSION, ATTACK, SECONDS = int(sys.argv[1]), sys.argv[3], float(sys.argv[4])
 BROKERS = 6
 SLOTS = 6
 LINGER_SECONDS = 20
-# Those of uroce-broker.h, none, and some more.
+# The types of uroce-broker.h, 0, and some unknown ones.
 KINDS = range(int(sys.argv[2]) + 4)
 TYPES = {"DGRAM": socket.SOCK_DGRAM, "SEQPACKET": socket.SOCK_SEQPACKET,
          "STREAM": socket.SOCK_STREAM}
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 RANDOM = random.Random(5)
 DONE = collections.Counter()
-# Those that may yet be answered; the oldest are closed.
+# Connections that may still be answered; the oldest are closed.
 OPEN = collections.deque(maxlen=200)
 
 
@@ -53,13 +53,13 @@ def filled(sock):
 
 
 def lingering():
-    """A TCP socket whose last close waits for what its peer never reads."""
+    """Returns a TCP socket whose last close waits, as its peer never reads the data."""
     sender = socket.create_connection(LISTENER.getsockname())
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGER_SECONDS))
     return filled(sender)
 
 
-# Its connections live on when a child has ended; they are never accepted, so nothing is read.
+# Its connections stay open when a child has ended; they are never accepted, so nothing is read.
 LISTENER = socket.create_server(("127.0.0.1", 0), backlog=4096)
 KEPT = []
 
@@ -72,7 +72,7 @@ def in_flight_itself():
 
 
 def lingering_in_flight():
-    """The last close of one socket is that of another one, which waits."""
+    """Returns a socket whose last close also closes another socket, which waits."""
     first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     rights(first, b"x", [lingering()])
     return second.detach()
@@ -98,7 +98,7 @@ def fifo():
 
 
 def nameless_file():
-    """Nothing is left of it, however this process ends."""
+    """Creates a file of which nothing is left, however this process ends."""
     file, path = tempfile.mkstemp()
     os.unlink(path)
     return file
@@ -171,9 +171,9 @@ def rights(sock, data, fds):
 
 
 def messages():
-    """Each type, in its right and in other lengths, with and without a right version and number.
+    """Yields messages of each type, with valid and invalid lengths, versions and numbers.
 
-    The kinds come first: one that breaks off has tried all of them.
+    The type varies fastest, so that an attack that ends early has tried all types.
     """
     while True:
         for version in VERSION, VERSION + 1:
@@ -215,7 +215,7 @@ def connect(type_name, name):
 
 
 def look_for_answers():
-    """Nothing is to come, however long one waits; the end of a connection may."""
+    """Counts answers; there must be none, but our processes may close a connection."""
     readable = select.select([sock for sock in OPEN if sock.fileno() >= 0], [], [], 0)[0]
     for sock in readable:
         with contextlib.suppress(OSError):
@@ -227,7 +227,7 @@ def look_for_answers():
 
 
 def send_to(name, data, fds=(), wait=True):
-    """By a socket of each type."""
+    """Sends the data to a name, by a socket of each type."""
     for type_name in TYPES:
         sock = connect(type_name, name)
         if not sock:
@@ -250,7 +250,7 @@ def try_messages(end):
             send_to(name, data)
         DONE[f"kind {kind}"] += 1
         look_for_answers()
-        # However late a processor comes, each kind has been sent.
+        # Each kind is sent, however late this process gets a processor.
         if time.monotonic() > end and all(DONE[f"kind {kind}"] for kind in KINDS):
             break
 
@@ -258,7 +258,8 @@ def try_messages(end):
 def try_descriptors(end):
     while time.monotonic() < end:
         for what, make in DESCRIPTORS.items():
-            # In a child that is killed when it has sent: the receiver is the last to have it.
+            # In a child that is killed after sending, so that the receiver has the last reference
+            # to the descriptor.
             child = os.fork()
             if child == 0:
                 fd = count("made " + what, make)
@@ -269,7 +270,7 @@ def try_descriptors(end):
                 report(DONE)
                 os.kill(os.getpid(), signal.SIGKILL)
             CHILDREN.append(child)
-        # Their own closing may take its time as well.
+        # The children's own close of the descriptors may take time as well.
         time.sleep(0.3)
     for child in CHILDREN:
         os.waitpid(child, 0)
@@ -301,7 +302,7 @@ def flood(end):
 
 
 def hold(end):
-    """Connections that are left open."""
+    """Opens connections and leaves them open."""
     while time.monotonic() < end and len(KEPT) < 800:
         for name in names():
             KEPT.extend(connect(type_name, name) for type_name in TYPES)
@@ -310,7 +311,8 @@ def hold(end):
 
 
 def squat(end):
-    """Have names of brokers and of slots, and give each that connects what it has not asked for."""
+    """Binds names of brokers and slots, and sends unsolicited data and descriptors to each process
+    that connects."""
     listeners = {}
     for name in ([f"{number}" for number in range(BROKERS, 64)] +
                  [f"slot/{slot}" for slot in range(SLOTS, 64)]):
@@ -336,7 +338,7 @@ def main():
     time.sleep(0.05)
     look_for_answers()
     print(json.dumps(DONE), flush=True)
-    # Without closing what would wait.
+    # Killed, so that the interpreter does not close sockets, which would wait.
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -15,28 +15,29 @@ STALL = 0.010
 # If a sleep of 1 ms takes this much longer in a process without uroce, the host is the reason.
 HOST_STALL = 0.005
 MOST_BYSTANDERS = 8
-# There is more to do then, for once.
+# Limit for closing, which takes more work, but only once.
 CLOSE_STALL = 0.050
 ATTACKS = ["messages", "descriptors", "flood", "hold"]
-# What a user may not be able to open.
+# Descriptors that a user may be unable to open.
 OPTIONAL = {"tty", "udp of the port"}
 
 
 def descriptors(end):
-    """What it has by number, but for the timer that a CQ may make itself at any time."""
+    """Returns the process's open files by descriptor, without timers, which a CQ may create at any
+    time."""
     folder = f"/proc/{end.pid}/fd"
     found = {}
     for name in os.listdir(folder):
-        # It may be closed meanwhile.
+        # The descriptor may have been closed since listdir().
         with contextlib.suppress(FileNotFoundError):
             found[name] = os.readlink(os.path.join(folder, name))
     return {name: what for name, what in found.items() if "timerfd" not in what}
 
 
 class Victims:
-    """Two pairs; the first end of one polls, that of the other sleeps until an event comes.
+    """Two pairs; the first end of one polls, that of the other sleeps until an event arrives.
 
-    The second ends sleep in read() all the time: what is written to them, their helper threads do.
+    The second ends sleep in read() all the time: their helper threads process the writes to them.
     """
 
     def __init__(self, place, under=(), **options):
@@ -56,8 +57,8 @@ class Victims:
         self.descriptors = [descriptors(end) for end in self.ends]
 
     def pace(self, seconds):
-        """What both pairs say of writes, at the same time, and what bystanders say: see
-        End.pace() and End.longest_sleep()."""
+        """Returns the results of End.pace() of both pairs, at the same time, and the longest time
+        that End.longest_sleep() returned for a bystander."""
         for number, one in self.bystanders.items():
             one.begin("longest_sleep", seconds, number)
         for sleeping, (first, second) in enumerate(self.pairs):
@@ -73,12 +74,12 @@ class Victims:
     def check_nothing_is_left(self):
         for first, _ in self.pairs:
             assert first.exchange(100, 4000, 7) == 100
-        # Where a thread has to close them, it may come late on a busy host.
+        # If a thread must close descriptors, it may do so late on a busy host.
         until = time.monotonic() + harness.PATIENCE
         while [descriptors(end) for end in self.ends] != self.descriptors:
             assert time.monotonic() < until, list(map(self.more_than_before, self.ends))
             time.sleep(0.05)
-        # No process is busy with what the stranger has left behind.
+        # No process is kept busy by descriptors or messages that the other user has left behind.
         harness.in_time(self.used, 0.15)
 
     def used(self):
@@ -88,7 +89,8 @@ class Victims:
         return max(end.process.ticks() - was for end, was in zip(self.ends, before))
 
     def end(self):
-        """How long what strangers have put wherever has held up at most what lets go of it."""
+        """Closes all ends; returns the longest time of a close(), in seconds, which descriptors of
+        other users may delay."""
         took = [end.held_up("close") for end in self.ends]
         print("end", took)
         for end in self.ends:
@@ -96,14 +98,14 @@ class Victims:
         return max(took)
 
 
-# Of root, on this kernel and as if it were one before 6.16; and of a user that is root in a
-# namespace, from where all strangers look like the user that stands for others.
+# Victims of root, on this kernel and as on a kernel before 6.16; and victims of a user that is root
+# in a user namespace, in which all other users have the overflow uid.
 HOSTS = {"root": {}, "old kernel": {"env": attacks.OLD_KERNEL},
          "container": {"user": CONTAINED, "under": ["unshare", "-Ur"]}}
 
 
 def attacked(place, host):
-    """Other victims of the same strangers."""
+    """Returns other victims, after the same attacks."""
     made = Victims(place, **HOSTS[host])
     for attack in ATTACKS:
         attacks.Attacker(place, attack).done()
@@ -124,7 +126,7 @@ def victims(request, loopback_of_module):
 
 
 def check_attack(host, attack, done):
-    """It has done what it came for."""
+    """Checks that the attacker could carry out its attack."""
     sent = "{} with descriptors" if attack == "descriptors" else "{}"
     if attack == "hold":
         assert done["connected SEQPACKET"] > 50, done
@@ -143,7 +145,8 @@ def check_attack(host, attack, done):
 
 
 def held_up_by(victims, attack, way):
-    """How long writes of the victims were held up at most meanwhile; None if by the host."""
+    """Returns the longest delay of the victims' writes during an attack, in seconds, or None if the
+    host has caused it."""
     stranger = attacks.Attacker(victims.place, attack, way, attacks.SECONDS + 0.3)
     found, host_stall = victims.pace(attacks.SECONDS)
     done = stranger.done()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Processes of other users do not keep ours from beginning and from connecting."""
+"""Processes of other users cannot keep ours from starting and from connecting."""
 import time
 
 import pytest
@@ -23,7 +23,7 @@ def kernel_of_broker(request, monkeypatch, loopback):
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_others_come_in_meanwhile(loopback, kernel, attack):
-    """Processes can begin, connect and be asked while strangers do what they can."""
+    """During attacks of another user processes can start, connect and answer uroce-stat."""
     harness.need_root()
     first = verbs_peer.start(loopback)
     stranger = attacks.Attacker(loopback, attack)
@@ -42,7 +42,7 @@ def test_others_come_in_meanwhile(loopback, kernel, attack):
 
 @pytest.mark.parametrize("attack", ["hold", "descriptors"])
 def test_no_descriptor_is_left(loopback, attack):
-    """A process that cannot accept connections does not try it all the time."""
+    """A process that has no descriptor left for connections does not try to accept all the time."""
     harness.need_root()
     first, second = verbs_peer.pair(loopback)
     assert first.do("write") == verbs_peer.SUCCESS
@@ -50,21 +50,22 @@ def test_no_descriptor_is_left(loopback, attack):
     stranger = attacks.Attacker(loopback, attack)
     used = second.process.ticks()
     time.sleep(attacks.SECONDS)
-    # It was half a processor to a whole one.
+    # The process once used half a processor to a whole one.
     assert second.process.ticks() - used < 0.3 * attacks.SECONDS
     stranger.done()
     assert first.do("write") == verbs_peer.SUCCESS
 
 
 def test_user_that_stands_for_others(loopback):
-    """Without a user of its own it could not be told from strangers: refused, and told why."""
+    """A process whose user is not mapped in its user namespace looks like any other user: it is
+    refused, with the reason."""
     harness.need_root()
     process = loopback.run("unshare", "-U", "ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
                            user=attacks.OTHER_UID)
     assert process.popen.returncode != 0
     assert "stands for all users" in process.errors, process
     assert "does not answer" not in process.errors
-    # With one there is nothing to complain of.
+    # With a mapped user the device works.
     process = loopback.run("unshare", "-Ur", "ibv_devinfo", "-d", "uroce_lo",
                            user=attacks.OTHER_UID)
     assert process.popen.returncode == 0, process

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Between two processes: what a peer may not touch stays as it was, and the peer is told."""
+"""Between two processes: memory that a peer must not access is unchanged, and the peer gets an
+error."""
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_access_outside_the_rights(loopback, case):
     assert target.get(LENGTH) == PATTERN
     # Nothing was read either.
     assert first.get(LENGTH) == "evil" * (LENGTH // 4)
-    # The connection is over, the processes are not.
+    # The connection has failed, but the processes continue.
     assert first.do("write") == verbs_peer.WR_FLUSH_ERR
     for end in first, target:
         end.close()

@@ -43,7 +43,8 @@ class End:
         assert self.tell("send", gid, self.place.gid_index(version), qpn, HOPS, CLASS, count) == "0"
 
     def receive(self, milliseconds=20000):
-        """(version, source, destination, hop limit, traffic class) of a datagram, or None."""
+        """Returns (version, source, destination, hop limit, traffic class) of the next datagram, or
+        None."""
         text = self.tell("receive", milliseconds)
         if text == "none":
             return None

@@ -18,7 +18,7 @@ enum {
 	GROWTH_TRIES = 5,
 };
 
-/* Nanoseconds that this thread has used a processor for. */
+/* Processor time that this thread has used, ns. */
 static inline uint64_t used_ns(void)
 {
 	struct timespec time;
@@ -32,7 +32,7 @@ static inline uint64_t lesser(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* cost() makes so many objects, and returns the used_ns() of the steps in question. */
+/* cost() creates count objects and returns the processor time of the steps under test, ns. */
 static inline void assert_linear(unsigned int count, uint64_t (*cost)(unsigned int count))
 {
 	uint64_t few = UINT64_MAX, many = UINT64_MAX;

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Starts stock programs on uroce for the tests of tests/integ, and ends all that it started.
+"""Starts unmodified programs on uroce for the tests of tests/integ, and ends all that it started.
 
-A Place is a network namespace of its own (nothing else of this host is in it, and it is gone when
-its holder ends, however the test ends), or the host itself where namespaces are not permitted.
-A Process is a program in a Place, as some user, with a time limit; what it says goes to files.
+A Place is a network namespace of its own (isolated from the rest of the host, and removed when its
+holder process ends, however the test ends), or the host itself where namespaces are not permitted.
+A Process is a program that runs in a Place, as some user, with a time limit; its output goes to
+files.
 """
 import contextlib
 import functools
@@ -22,33 +23,33 @@ import time
 
 import pytest
 
-# The folder tests/integ.
+# The directory tests/integ.
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("UROCE_BUILD_DIR", os.path.join(ROOT, "build"))
-# Debian's own: other Pythons may come first in PATH and lack pyverbs.
+# Debian's Python: others may come first in PATH and lack pyverbs.
 PYTHON = "/usr/bin/python3"
 NOBODY = 65534
-PATIENCE = 30  # seconds that a program may take, on a host with much else to do
-TRIES = 4  # of a measurement
-MORE_TRIES = 8  # with those that do not count
-# UROCE_INTEG_LONG=1: everything as long as the issue names it, for a run by hand.
+PATIENCE = 30  # time limit of a program on a busy host, in seconds
+TRIES = 4  # number of tries of a measurement
+MORE_TRIES = 8  # number of tries including those that do not count
+# UROCE_INTEG_LONG=1: the full durations and sizes that the issue names, for manual runs.
 LONG = os.environ.get("UROCE_INTEG_LONG", "0") != "0"
 FAULTS = "drop=0.05,dup=0.02,reorder=0.05,corrupt=0.02,seed=1"
 TCP_LISTEN = "0A"
-# At its end rping closes the event channel that another thread of it is about to read from, and if
-# that thread comes second it ends the program with an error of its own.
+# On exit rping closes the event channel that another of its threads is about to read from.  If the
+# channel is closed first, that thread ends the program with this error.
 RPING_IS_OVER = "rdma_get_cm_event: Bad file descriptor\n"
 
 # Some tests kill with signals that would leave a core file.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-# What a script runs in the background inherits that SIGINT is ignored, and would never end by it.
+# The background jobs of a script inherit an ignored SIGINT, and could not be ended by it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Scratch:
-    """A folder that every user can read, with a copy of what was built: the build may lie where
-    only its owner gets, and may be built anew while the tests run."""
+    """A directory that every user can read, with a copy of the build: the build itself may be
+    accessible to its owner only, and may be rebuilt while the tests run."""
 
     def __init__(self):
         self.path = tempfile.mkdtemp(prefix="uroce-integ-")
@@ -62,7 +63,7 @@ class Scratch:
     def copy(self, name):
         """Copies a file, whose name is relative to tests/integ, and returns the path of the copy.
 
-        The copy is whole at any time, as other processes may read it.
+        An existing copy is replaced atomically, as other processes may be reading it.
         """
         path = os.path.join(self.path, os.path.basename(name))
         os.replace(shutil.copy(os.path.join(HERE, name), self.file("copy")), path)
@@ -77,7 +78,7 @@ class Scratch:
 
 @functools.cache
 def cmtime_meets():
-    """Whether the ends of cmtime meet at a TCP port, as those of rdma-core 65 do."""
+    """Returns true if the ends of cmtime synchronize through a TCP port, as in rdma-core 65."""
     if not shutil.which("cmtime"):
         return False
     shown = subprocess.run(["cmtime", "-h"], capture_output=True, text=True, check=False)
@@ -85,7 +86,7 @@ def cmtime_meets():
 
 
 def meet_by_cmtime(place, port, count):
-    """The client, after all of its connections to a server in this place."""
+    """Runs cmtime with count connections to a server in this place; returns the ended client."""
     words = ["cmtime", "-C", place.address, "-p", port, "-c", count, "-b"]
     server = place.serve(port, *words, place.address, "-L")
     client = place.peer.start(*words, place.peer.address)
@@ -96,7 +97,7 @@ def meet_by_cmtime(place, port, count):
 
 
 def ucx_has_verbs():
-    """Debian sid's UCX 1.23 is built without its part for adapters."""
+    """Returns true if UCX has its verbs transports: Debian sid's UCX 1.23 is built without them."""
     found = [glob.glob(folder + "/ucx/libuct_ib.so*") for folder in ("/usr/lib/*", "/usr/lib64")]
     return bool(shutil.which("ucx_perftest") and any(found))
 
@@ -106,11 +107,11 @@ class Timeout(AssertionError):
 
 
 def tries(measure, good=lambda _: True):
-    """What measure() has found each time until it was good, TRIES times at most that count.
+    """Repeats measure() until a result is good, and returns all results, at most TRIES.
 
-    Others take processors away from a host's processes, and a hypervisor does so without saying it.
-    That spoils a measurement now and then; what is wrong in our code is wrong each time.  None is
-    a measurement that does not count.
+    Other programs take processors away from a host's processes, and a hypervisor does so without
+    a trace.  That spoils a measurement now and then; an error in our code spoils every one.  A
+    measurement that returns None does not count.
     """
     found = []
     for _ in range(MORE_TRIES):
@@ -124,14 +125,15 @@ def tries(measure, good=lambda _: True):
 
 
 def good_try(measure, good):
-    """What measure() has found when it was good, which it must have been in one of some tries."""
+    """Returns the first good result of measure(), and fails if no try has one."""
     found = tries(measure, good)
     assert good(found[-1]), found
     return found[-1]
 
 
 def in_time(measure, seconds):
-    """Some time that measure() returns must be less than that in one of some tries."""
+    """Returns the first time from measure() that is less than seconds, and fails if no try has
+    one."""
     return good_try(measure, lambda took: took < seconds)
 
 
@@ -142,7 +144,7 @@ class Process:
         scratch = place.scratch
         self.command = [str(word) for word in command]
         self.out_path, self.err_path = scratch.file("out"), scratch.file("err")
-        # Whatever happens to the test, nothing that it started outlives it.
+        # However the test ends, no process that it started outlives it.
         prefix = [*place.prefix, "setpriv", "--pdeathsig", "KILL"]
         if user is not None:
             prefix += ["--reuid", str(user), "--regid", str(user), "--clear-groups"]
@@ -168,7 +170,7 @@ class Process:
 
     @property
     def said(self):
-        """All that it has written, wherever to: a guest's program has one stream for both."""
+        """The text of both streams: a program in a guest has a single stream for them."""
         return self.output + self.errors
 
     def running(self):
@@ -187,17 +189,17 @@ class Process:
             raise Timeout(f"not over after {seconds} s: {self}") from None
 
     def await_words(self, words, seconds=PATIENCE):
-        """Until it has said them."""
+        """Waits until the program has printed the words."""
         until = time.monotonic() + seconds
         while words not in self.said:
-            # What it said last may have been missed.
+            # The program may have printed the words after the check above, and then ended.
             ended = not self.running()
             assert words in self.said or not ended, self
             assert time.monotonic() < until, self
             time.sleep(0.01)
 
     def done(self, seconds=PATIENCE):
-        """Wait for a program that must succeed; returns what it has printed."""
+        """Waits for a program that must succeed; returns its standard output."""
         code = self.wait(seconds)
         if code == 255 and "rping" in self.command and RPING_IS_OVER in self.said:
             return self.output
@@ -232,7 +234,7 @@ class Place:
         return Process(self, *command, **options)
 
     def run(self, *command, seconds=PATIENCE, **options):
-        """A finished process, whatever its exit code."""
+        """Runs a program to its end; returns its process, whatever the exit code."""
         process = self.start(*command, **options)
         process.wait(seconds)
         return process
@@ -266,7 +268,7 @@ class Place:
             time.sleep(0.01)
 
     def free_port(self):
-        # Below the ports that the kernel gives out by itself.
+        # Place.ports begins below the kernel's ephemeral ports.
         return next(port for port in Place.ports if not self.listens(port))
 
     def serve(self, port, *command, **options):
@@ -282,25 +284,27 @@ class Place:
             time.sleep(0.01)
 
     def gids(self, **options):
-        """GID index by address, in the order of the table."""
+        """Returns the GID index of each address, in the order of the GID table."""
         text = self.output_of("ibv_devinfo", "-v", "-d", self.device, **options)
         found = re.findall(r"GID\[ *(\d+)\]:\s+(\S+?),", text)
         return {ipaddress.ip_address(address): int(index) for index, address in found}
 
     def carrier(self):
-        """Whether the device's interface is up, as the kernel sees it."""
+        """Returns true if the kernel reports the device's interface as up."""
         shown = self.output_of("ip", "-json", "link", "show", self.device.removeprefix("uroce_"))
         return json.loads(shown)[0]["operstate"] == "UP"
 
     def gid_index(self, version):
-        """Of the place's own IPv4 or IPv6 address; it stays what it was when first asked for."""
+        """Returns the GID index of the place's own IPv4 or IPv6 address, cached by the first call.
+        """
         if version not in self.gid_indexes:
             address = "::ffff:" + self.address if version == 4 else self.address6
             self.gid_indexes[version] = self.gids()[ipaddress.ip_address(address)]
         return self.gid_indexes[version]
 
     def filled(self, word):
-        """A word of a command line with {device}, {gid4} and {gid6} as they are here."""
+        """Replaces {device}, {gid4} and {gid6} in a word of a command line by this place's values.
+        """
         if not isinstance(word, str):
             return word
         gids = {f"gid{version}": self.gid_index(version) for version in (4, 6)
@@ -308,7 +312,8 @@ class Place:
         return word.format(device=self.device, **gids)
 
     def stat(self, pid=None, **options):
-        """What uroce-stat says of one process, or of all; again if one had no processor."""
+        """Returns uroce-stat's report of one process, or of all; repeats uroce-stat while a process
+        does not answer, as it may have no processor."""
         command = [os.path.join(self.scratch.bin, "uroce-stat"), "--json", *([pid] if pid else [])]
         until = time.monotonic() + PATIENCE
         while True:
@@ -323,9 +328,10 @@ class Place:
         return shown[0]
 
     def sockets(self):
-        """What processes have open here: names of slots, and UDP sockets on port 4791.
+        """Returns the sockets of processes in this place: names of slots, and UDP sockets on port
+        4791.
 
-        The broker's own name stays for some seconds after the last of them.
+        The broker's own name is left out, as it stays for some seconds after the last process.
         """
         names = {line.split()[-1] for line in self.net("unix")
                  if "@uroce" in line and not re.search(r"@uroce-broker/\d+/\d+$", line)}
@@ -334,7 +340,7 @@ class Place:
         return names, udp
 
     def await_no_sockets(self):
-        """Returns as soon as the broker has closed all, which it does when it reads that the last
+        """Waits until the broker has closed all sockets, which it does when it reads that the last
         process has ended."""
         until = time.monotonic() + PATIENCE
         while (left := self.sockets()) != (set(), []):
@@ -349,12 +355,13 @@ class Place:
 
 
 def await_listener(place, server, port, **options):
-    """Wait until this process listens at a port of librdmacm; options: of its user."""
+    """Waits for a listener on this port of librdmacm; options: of uroce-stat, such as its user."""
     place.await_rdma_listener(server, port, **options)
 
 
 def await_carrier(place):
-    """The kernel tells of a new interface's carrier by work of its own, late where it is busy."""
+    """Waits for a new interface's carrier: the kernel reports it asynchronously, late on a busy
+    host."""
     until = time.monotonic() + PATIENCE
     while not place.carrier():
         assert time.monotonic() < until, "a new interface does not come up"
@@ -367,7 +374,7 @@ def need_root():
 
 
 def hold(*command):
-    """A process that keeps a new namespace; None where that is not permitted."""
+    """Starts a process that keeps a new namespace; returns None where that is not permitted."""
     holder = subprocess.Popen([*command, "setpriv", "--pdeathsig", "KILL", "sh", "-c",
                                "echo ready && exec sleep 86400"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True)
@@ -383,7 +390,10 @@ def enter(holder, user_too):
 
 
 def new_namespace(scratch, beside=None):
-    """A Place with a loopback interface; beside: one that it can be joined with.  None if not."""
+    """Returns a new Place with a loopback interface, or None where namespaces are not permitted.
+
+    beside: a Place that can be connected to the new one
+    """
     if beside:
         user_too = "-U" in beside.prefix
         holder = hold(*beside.prefix, "unshare", "-n")
@@ -407,7 +417,7 @@ def release(place):
 
 @contextlib.contextmanager
 def one_place(scratch):
-    """uroce_lo, with no other process on it if namespaces can be had."""
+    """A Place with uroce_lo, which no other process uses if namespaces are permitted."""
     place = new_namespace(scratch) or Place(scratch, [])
     try:
         yield place
@@ -417,7 +427,7 @@ def one_place(scratch):
 
 @contextlib.contextmanager
 def two_places(scratch):
-    """Two namespaces that veth joins; both addresses, 9000 bytes MTU."""
+    """Two namespaces connected by veth, with IPv4 and IPv6 addresses and an MTU of 9000 bytes."""
     first = new_namespace(scratch)
     second = first and new_namespace(scratch, first)
     try:
@@ -442,10 +452,10 @@ def two_places(scratch):
 
 
 def start_pair(place, command, port_option="-p", client_env=None, **options):
-    """(server, client) of a stock program with the usual options, both running.
+    """Starts server and client of a program with the usual options, and returns both.
 
-    The server runs at the place, the client at its peer; {device}, {gid4} and {gid6} in the command
-    are each one's own.
+    The server runs in the place, the client in its peer; {device}, {gid4} and {gid6} in the command
+    are replaced by the values of each.
     """
     port = place.free_port()
 

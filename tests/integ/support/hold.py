@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The tests' side of hold.c: stock programs wait when their work is done, and can be asked."""
+"""The tests' side of hold.c: programs wait once their work is done, so that their counters can be
+read."""
 import os
 import shutil
 import time
 
 import harness
 
-# Seconds after which packets that have not arrived are lost, on a host with much else to do.
+# Seconds after which packets that have not arrived count as lost, on a busy host.
 SETTLED = 5
 
 REFUSED = ("icrc_err", "malformed_pkts", "unknown_qp", "wrong_source", "bad_pkey", "rx_overflow",
@@ -16,8 +17,8 @@ REFUSED = ("icrc_err", "malformed_pkts", "unknown_qp", "wrong_source", "bad_pkey
 def all_arrived(shown):
     """Returns true if these processes have received all packets that they have sent to each other.
 
-    An unsolicited ACK with the first credits may be lost: a queue pair that is not in RTR takes
-    and counts nothing.
+    An unsolicited ACK with the first credits may be lost: a queue pair that is not in RTR drops
+    packets without counting them.
     """
     missing = early = 0
     for process in shown:
@@ -32,11 +33,12 @@ def all_arrived(shown):
 
 
 def quiet_stat(place):
-    """(what uroce-stat shows of the processes once all packets have arrived, a time at which that
-    was so)
+    """Returns uroce-stat's reports by process id, once all packets have arrived, and a time at
+    which these reports were valid, ns.
 
-    Two looks show the same, and the time is between them: a packet before it has been counted, and
-    one after it has not.  A packet that was lost and counted nowhere is given up after SETTLED.
+    The time is between two reports with the same counters: packets before that time have been
+    counted, and packets after it have not.  Lost packets that no counter shows are waited for
+    until SETTLED has passed.
     """
     until = time.monotonic() + SETTLED
     shown = place.stat()
@@ -51,7 +53,7 @@ def quiet_stat(place):
 
 
 class Hold:
-    """Of programs that are started with its env."""
+    """Makes programs that are started with its env wait before they destroy a queue pair."""
 
     def __init__(self, place):
         self.place, self.until = place, place.scratch.file("hold")
@@ -60,7 +62,7 @@ class Hold:
         self.env = {"LD_PRELOAD": library, "HOLD_UNTIL": self.until}
 
     def wait(self, processes):
-        """Until all of them have come so far."""
+        """Waits until all of the processes are about to destroy a queue pair."""
         until = time.monotonic() + harness.PATIENCE
         while not all(os.path.exists(f"{self.until}.{process.pid}") for process in processes):
             assert time.monotonic() < until and all(process.running() for process in processes), \
@@ -72,7 +74,7 @@ class Hold:
             pass
 
     def counted(self, processes):
-        """What uroce-stat says when they are there, and until when; then they go on."""
+        """Returns quiet_stat() once all of the processes wait, and then lets them continue."""
         self.wait(processes)
         counted = quiet_stat(self.place)
         assert sorted(counted[0]) == sorted(process.pid for process in processes)

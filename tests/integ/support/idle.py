@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The processor time of processes that have nothing to do, and how soon they wake up."""
+"""Measures the processor time of processes that are idle, and how soon they wake up."""
 import time
 
 import harness
@@ -11,7 +11,8 @@ MOST_TICKS = 0.03
 
 
 def used_while_idle(*ends):
-    """Processor time per process, measured after what was going on has settled."""
+    """Returns the processor time that each process uses in SECONDS_IDLE, in seconds, after a pause
+    for earlier work to end."""
     time.sleep(0.3)
     before = [end.process.ticks() for end in ends]
     time.sleep(SECONDS_IDLE)
@@ -19,12 +20,12 @@ def used_while_idle(*ends):
 
 
 def check_idle(*ends):
-    """They may settle late on a busy host."""
+    """Makes several tries, as earlier work may end late on a busy host."""
     harness.good_try(lambda: max(used_while_idle(*ends)), lambda used: used <= MOST_TICKS)
 
 
 def woken(sender, sleeper):
-    """How long it takes until a send has woken up a process that was idle."""
+    """Returns the time in seconds until a SEND has woken up a process that was idle."""
     sleeper.receive()
     sleeper.begin("wait_event")
     check_idle(sender, sleeper)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A network namespace of the test program's own, and its interfaces by ip(8).  Included after
+ * Gives a test program its own network namespace, with interfaces made by ip(8).  Included after
  * cmocka.h.
  */
 #ifndef UROCE_TESTS_OWN_NETWORK_H
@@ -22,7 +22,10 @@ static inline void write_file(const char *path, const char *text)
 	}
 }
 
-/* It has the loopback interface alone, which is down.  Returns false if the host forbids it. */
+/*
+ * Moves the process to a new network namespace, which has only the loopback interface, down.
+ * Returns false if the host forbids it.
+ */
 static inline bool fresh_network(void)
 {
 	char map[64];
@@ -37,7 +40,7 @@ static inline bool fresh_network(void)
 	return true;
 }
 
-/* Runs "ip WORDS" without uroce, whose library the program itself has in LD_LIBRARY_PATH. */
+/* Runs "ip WORDS" without uroce, whose libraries the test program has in LD_LIBRARY_PATH. */
 __attribute__((format(printf, 1, 2))) static inline void ip(const char *words, ...)
 {
 	char line[300] = "LD_LIBRARY_PATH= ip ";
@@ -50,7 +53,7 @@ __attribute__((format(printf, 1, 2))) static inline void ip(const char *words, .
 	assert_int_equal(system(line), 0);
 }
 
-/* For cmocka's group set-up: ends the program with 77, skipped, where no interface can be made. */
+/* Group setup for cmocka: exits with 77 (skipped) if the host does not permit new interfaces. */
 static inline int set_up_network(void)
 {
 	if (!fresh_network() || system("ip link add prA type veth peer name prB 2>/dev/null")) {
@@ -62,7 +65,7 @@ static inline int set_up_network(void)
 	return 0;
 }
 
-/* A pair of interfaces that are up and have no addresses.  index: of the first one, 0 for any. */
+/* Adds a pair of interfaces, up and without addresses.  index: of the first interface; 0: any. */
 static inline void add_veth(const char *name, unsigned int index, const char *peer)
 {
 	char text[32] = "";

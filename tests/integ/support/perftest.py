@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a pair of a perftest program and judges the report that it prints."""
+"""Runs server and client of a perftest program, and checks the report that they print."""
 import math
 import re
 
 import harness
 
-# Before its report the program times its processor's clock for a fifth of a second.  When it was
-# off its processor too often meanwhile, it says this and has no figures: 0 MB/s or infinite times.
+# Before its report the program measures its processor's clock for a fifth of a second.  If it lost
+# the processor too often during that time, it prints this and no figures: 0 MB/s or infinite times.
 NO_CLOCK = re.compile(r"Correlation coefficient r\^2: .* < 0\.9")
-# A program that does not know our device's numbers says so and does without inline data; where the
-# processor's clock varies it says so as well.
+# A program prints the first remark, and does without inline data, if it does not know our device's
+# numbers; the second one if the processor's clock varies.
 KNOWN_REMARKS = re.compile(r"Device not recognized to implement inline feature\. Disabling it|"
                            r"Conflicting CPU frequency values detected: .*|" + NO_CLOCK.pattern)
-# All else that they print when it goes well: frames, settings, addresses, figures, and warnings of
-# options that do not fit each other.
+# All other lines that a successful run prints: frames, settings, addresses, figures, and warnings
+# about options that do not fit each other.
 PRINTED = re.compile(r"[-*]+|\* .* \*|.* Test|MultiCast runs on UD!|Test with events\. .*|"
                      r"(?!error).*\S\s+: \S.*|PCIe relax order: \w+|Warning: .*|"
                      r"(local|remote) address: .*|M?GID ?: .*|#bytes.*|"
@@ -34,7 +34,7 @@ def usual_size(program):
 
 
 def rows(process):
-    """The report's lines of numbers."""
+    """Returns the report's lines of numbers."""
     found = []
     lines = iter(process.output.splitlines())
     for line in lines:
@@ -54,11 +54,11 @@ def had_no_clock(process):
 
 def check_bandwidth(row, duration):
     size, _, peak, average, rate = row
-    # On a busy machine two bytes a message may be 0.00 MB/s.
+    # On a busy machine a report with messages of two bytes may have 0.00 MB/s.
     assert rate > 0, row
-    # The program computes one from the other, and prints two and six digits.
+    # Average and rate are the same measurement, printed with two and six decimal places.
     assert abs(average * MEBI - size * rate * 1e6) <= 0.01 * MEBI + size, row
-    # Without a fixed number of iterations there is no peak.
+    # The program reports no peak unless the number of iterations is fixed.
     assert peak == 0 if duration else peak >= average * 0.99, row
 
 
@@ -72,7 +72,7 @@ def check_latency(row, duration):
 
 
 def check_report(process, sizes, iterations, duration=False):
-    """iterations: how many the report must name; None: some."""
+    """iterations: number that the report must show; None: any number above 0."""
     found = rows(process)
     assert [row[0] for row in found] == sizes, process
     for row in found:
@@ -90,7 +90,8 @@ def distinct_lines(text):
 
 
 def check_remarks(process):
-    """A program of a guest has them in its output, between what it prints."""
+    """Checks that all remarks are known.  The output of a program in a guest contains its remarks
+    as well."""
     assert all(map(KNOWN_REMARKS.fullmatch, distinct_lines(process.errors))), process
     others = filter(lambda line: not PRINTED.fullmatch(line), distinct_lines(process.output))
     assert all(map(KNOWN_REMARKS.fullmatch, others)), process

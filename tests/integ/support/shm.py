@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""For tests of UROCE_SHM: whether queue pairs exchange their packets through shared memory."""
+"""For tests of UROCE_SHM: checks if queue pairs exchange their packets through shared memory."""
 import time
 
 import pytest
@@ -10,12 +10,13 @@ import verbs_peer
 from hold import Hold
 
 SETTING = "UROCE_SHM"
-# UDP datagrams of a short test that uses memory, and of a second's traffic that does not.
+# Upper bound for the UDP datagrams of a short test that uses memory, and lower bound for a second
+# of traffic that does not.
 FEW, MANY = 200, 2000
 
 
 def datagrams_sent(place):
-    """By UDP, at the place, so far."""
+    """Returns the number of UDP datagrams sent in this place so far."""
     if not place.holder:
         pytest.skip("others send datagrams here as well")
     with open(f"/proc/{place.holder.pid}/net/snmp", encoding="utf-8") as file:
@@ -24,7 +25,7 @@ def datagrams_sent(place):
 
 
 def shown(place, *processes):
-    """What uroce-stat says of them, as far as they are there: at the place or at its peer."""
+    """Returns uroce-stat's reports of those of the processes that run in the place or its peer."""
     everybody = {one["pid"]: one for at in {place, place.peer} for one in at.stat()}
     return [everybody[process.pid] for process in processes if process.pid in everybody]
 
@@ -34,8 +35,8 @@ def counters(place, *processes):
 
 
 def run(place, *words, env=None, client_env=None):
-    """(what uroce-stat says of server and client of perftest when their work is done, the client
-    when both have ended)"""
+    """Runs a perftest program; returns uroce-stat's reports of server and client after the last
+    transfer, and the ended client."""
     hold = Hold(place)
     pair = perftest.start(place, *words, env={**hold.env, **(env or {})},
                           client_env={**hold.env, **(client_env or env or {})})
@@ -48,9 +49,9 @@ def run(place, *words, env=None, client_env=None):
 
 
 def is_used(place, *processes):
-    """Whether all their queue pairs, which are connected, use memory.
+    """Returns true if all queue pairs of the processes, which must be connected, use memory.
 
-    One whose peer has no processor for 100 ms when it is asked does not, for as long as it lives.
+    A queue pair never uses memory if its peer has no processor for 100 ms when it is asked.
     """
     seen = shown(place, *processes)
     assert len(seen) == len(processes) and all(one["qps"] for one in seen), seen
@@ -62,7 +63,7 @@ def all_use_memory(seen):
 
 
 def pair(place, **options):
-    """verbs_peer.pair() that uses memory."""
+    """Returns a verbs_peer.pair() that uses memory."""
     def connected():
         ends = verbs_peer.pair(place, options)
         return ends, is_used(place, *ends)
@@ -70,7 +71,7 @@ def pair(place, **options):
 
 
 def join(place, hub, number):
-    """A new process, which shares memory with that end of the hub."""
+    """Starts a process that shares memory with End number of the hub."""
     def joined():
         here = hub.of(number, "open", place.device, place.gid_index(4))
         peer = verbs_peer.start(place)
@@ -85,13 +86,13 @@ def join(place, hub, number):
 
 
 def check_all_went_through_memory(numbers):
-    """A send that finds the ring full is a call as well."""
+    """A send call that finds the ring full is counted, too."""
     assert 0 < numbers["shm_sent"] <= numbers["send_calls"], numbers
     assert numbers["send_calls"] <= numbers["shm_sent"] + numbers["socket_full"], numbers
 
 
 def check_memory_is_used(seen):
-    """By both, for all that either has sent."""
+    """Checks that both processes use memory, for all packets that they have sent."""
     for process in seen:
         numbers = process["counters"]
         check_all_went_through_memory(numbers)
@@ -115,7 +116,7 @@ def check_no_packet_was_damaged(seen):
 
 
 def await_traffic(place, *processes, runs=20):
-    """Waits until each process has made so many send calls; returns true if all used memory."""
+    """Waits until each process has made runs send calls; returns true if all used memory."""
     until = time.monotonic() + harness.PATIENCE
     while time.monotonic() < until:
         seen = shown(place, *processes)
@@ -142,6 +143,6 @@ def start(place, *words, sender=1):
 
 
 def check_memory_is_used_by(place, *ends):
-    """For a while, and in both directions."""
+    """Checks that the processes have used memory for a while, in both directions."""
     for numbers in counters(place, *ends):
         assert numbers["shm_sent"] > 30 < numbers["shm_rcvd"], numbers

@@ -67,7 +67,7 @@ static inline struct ibv_qp *fixture_qp(struct verbs_fixture *fixture, enum ibv_
 	return qp;
 }
 
-/* An XRC domain of no file. */
+/* Opens an XRC domain that belongs to no file. */
 static inline struct ibv_xrcd *fixture_xrcd(struct ibv_context *context)
 {
 	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
@@ -88,7 +88,7 @@ static inline struct ibv_sge fixture_sge(const struct verbs_fixture *fixture, si
 				 .lkey = fixture->mr->lkey };
 }
 
-/* To INIT, RTR and RTS as the type has it; dest_qpn is not for UD.  PSNs wrap soon. */
+/* Moves a queue pair to INIT, RTR and RTS.  UD ignores dest_qpn.  PSNs wrap after two packets. */
 static inline void fixture_connect(struct ibv_qp *qp, uint32_t dest_qpn)
 {
 	bool ud = qp->qp_type == IBV_QPT_UD;
@@ -180,7 +180,7 @@ static inline int fixture_post_datagram(struct ibv_qp *qp, struct ibv_ah *ah, ui
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-/* Returns the next completion; timeout_ms 0: returns false if there is none now. */
+/* Polls the next completion.  Returns false if there is none within timeout_ms (0: one poll). */
 static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int timeout_ms)
 {
 	struct timespec begin, now;
@@ -211,7 +211,7 @@ static inline struct ibv_wc fixture_expect(struct ibv_cq *cq, uint64_t wr_id,
 	return wc;
 }
 
-/* Nothing comes, although there is time for it. */
+/* Checks that no completion arrives within 20 ms. */
 static inline void fixture_expect_nothing(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Memory that a test maps by itself, and regions of it.  As in verbs_pair.h, what does not succeed
- * fails the test at hand.
+ * Memory that a test maps by itself, and regions of it.  As in verbs_pair.h, a failing call fails
+ * the current test.
  */
 #ifndef UROCE_TESTS_VERBS_MEMORY_H
 #define UROCE_TESTS_VERBS_MEMORY_H
@@ -25,7 +25,7 @@ static inline uint8_t *map_pages(size_t count)
 	return memory;
 }
 
-/* As ibv_reg_mr(); the caller's to deregister. */
+/* Like ibv_reg_mr(); the caller deregisters the region. */
 static inline struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, addr, length, access);

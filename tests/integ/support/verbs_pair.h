@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Two connected queue pairs in one process, over the loopback device.  Everything here fails the
- * test at hand when it does not succeed.
+ * Two connected queue pairs in one process, over the loopback device.  A failing call fails the
+ * current test, unless the function returns an error.
  */
 #ifndef UROCE_TESTS_VERBS_PAIR_H
 #define UROCE_TESTS_VERBS_PAIR_H
@@ -22,13 +22,13 @@
 /* Time limit for an event, on a host with much other work. */
 enum { PATIENCE_MS = 10000 };
 
-/* All that a region without windows and of memory that stays can allow. */
+/* All access rights of a region that is not on-demand and has no memory windows. */
 enum {
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		     IBV_ACCESS_REMOTE_ATOMIC,
 };
 
-/* One end: all objects of its own. */
+/* One end, which shares no object with the other one. */
 struct verbs_end {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
@@ -54,7 +54,7 @@ struct pair_options {
 	uint8_t timeout;   /* 10: 4 ms */
 	uint8_t rnr_retry; /* 7 */
 	int rnr_retry_zero;
-	uint64_t send_ops; /* create with ibv_create_qp_ex() */
+	uint64_t send_ops; /* send_ops_flags of ibv_create_qp_ex() */
 };
 
 /* The context of the test's device: UROCE_TEST_DEVICE or uroce_lo.  Opened once. */
@@ -64,21 +64,24 @@ uint8_t the_gid_index(void);
 void pair_open(struct pair *pair, const struct pair_options *options);
 void pair_close(struct pair *pair);
 
-/* cmocka: a pair of no options, in *state, which the test's program keeps, for each test. */
+/*
+ * Setup and teardown for cmocka: a pair with default options for each test, in the struct pair that
+ * *state points to.
+ */
 int pair_set_up(void **state);
 int pair_tear_down(void **state);
 #define PAIR_TEST(test, pair) \
 	cmocka_unit_test_prestate_setup_teardown(test, pair_set_up, pair_tear_down, pair)
 
-/* Steps of it, for tests that take them one by one.  0 or errno as from ibv_modify_qp(). */
+/* Steps of pair_open(), for tests that take them one by one.  Return 0 or errno. */
 int to_init(struct ibv_qp *qp, unsigned int access);
 int to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const struct pair_options *options);
 int to_rts(struct ibv_qp *qp, const struct pair_options *options);
 int to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
 /*
- * Post one request on 0 or 1 SGE of the end's buffer; post_rdma() any but a SEND, on the buffer of
- * another end.  They return what ibv_post_*() does.
+ * Post one request with 0 or 1 SGE in the end's buffer.  post_rdma() posts any opcode but a SEND,
+ * to the buffer of another end.  They return 0 or errno like ibv_post_*().
  */
 int post_recv(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t length);
 int post_send(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t length, int flags);
@@ -86,8 +89,8 @@ int post_rdma(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, 
 	      uint32_t length, int flags, const struct verbs_end *remote, size_t remote_offset);
 
 /*
- * The same on one SGE of any memory, with any remote memory; it must be accepted.  What an atomic
- * adds is 3.
+ * Post one request with one SGE in any memory, to any remote memory; posting must succeed.  A
+ * fetch-and-add adds 3.
  */
 void post_sge(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
 	      uint32_t rkey, uint64_t remote);
@@ -97,9 +100,9 @@ struct ibv_sge sge_of(const struct verbs_end *end, size_t offset, uint32_t lengt
 
 /* Poll until a completion comes; the test fails after PATIENCE_MS. */
 struct ibv_wc wait_wc(struct verbs_end *end);
-/* The same, and check its wr_id and status. */
+/* Like wait_wc(), and checks wr_id and status of the completion. */
 struct ibv_wc expect_wc(struct verbs_end *end, uint64_t wr_id, enum ibv_wc_status status);
-/* There is none, although one more turn is made. */
+/* Checks that two polls return no completion. */
 void expect_no_wc(struct verbs_end *end);
 
 #endif

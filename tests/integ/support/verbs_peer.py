@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The test's side of verbs_peer_main.py: every method of its End is one of VerbsPeer."""
+"""The test's side of verbs_peer_main.py: VerbsPeer has every method of the End there."""
 import json
 import selectors
 
@@ -19,7 +19,7 @@ class VerbsPeer:
         self.input, self.output = self.process.popen.stdin, self.process.popen.stdout
 
     def begin(self, method, *arguments, **options):
-        """Have it done without waiting for the answer."""
+        """Starts a method without waiting for the answer."""
         self.input.write(json.dumps([method, arguments, options]) + "\n")
         self.input.flush()
 
@@ -43,7 +43,7 @@ class VerbsPeer:
         return call
 
     def end(self):
-        """The program's own end, by way of its exit handlers."""
+        """Makes the program exit by itself, so that its exit handlers run."""
         self.input.close()
         assert self.process.wait() == 0, self.process.errors
         assert self.process.errors == ""
@@ -56,7 +56,7 @@ def start(place, version=4, **options):
 
 
 def pair(place, open_options=None, **options):
-    """Two connected ends, the second one at the place's peer."""
+    """Returns two connected ends, the second one in the place's peer."""
     first = start(place, **(open_options or {}))
     second = start(place.peer, **(open_options or {}))
     first.connect(second.here, **options)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""One end of a connection, a process of its own: does what it is told on standard input.
+"""One end of a connection, in a process of its own that executes commands from standard input.
 
-A line is a JSON list [method, argument ...] of End; the answer is a line of JSON.  Between lines it
-sleeps in read(): an application that does not poll.
+A line is a JSON list [method of End, arguments, options]; the answer is a line of JSON.  Between
+lines the process sleeps in read(), like an application that does not poll.
 """
 import contextlib
 import json
@@ -27,7 +27,7 @@ try:
 except ImportError:
     from pyverbs import libibverbs_enums
 
-    # pyverbs 65 (Debian sid) has each name in the class of its enumeration, and nowhere else.
+    # pyverbs 65 (Debian sid) has each name in the class of its enumeration only.
     e = types.SimpleNamespace(**{
         name: int(value) for kind in vars(libibverbs_enums).values()
         for name, value in getattr(kind, "__members__", {}).items()})
@@ -41,7 +41,7 @@ OPCODES = {"send": e.IBV_WR_SEND, "write": e.IBV_WR_RDMA_WRITE, "read": e.IBV_WR
 
 
 class Waits:
-    """How long threads of processes have waited for a processor, from now on."""
+    """Measures how long the threads of processes wait for a processor, from its creation on."""
 
     def __init__(self, processes):
         self.processes = processes
@@ -51,14 +51,14 @@ class Waits:
         found = {}
         for process in self.processes:
             for thread in os.listdir(f"/proc/{process}/task"):
-                # One of them may end meanwhile.
+                # The thread may have ended since listdir().
                 with contextlib.suppress(OSError), open(f"/proc/{process}/task/{thread}/schedstat",
                                                         encoding="utf-8") as file:
                     found[thread] = int(file.read().split()[1])
         return found
 
     def seconds(self):
-        """All together, without those that have ended."""
+        """Returns the sum of all threads, without those that have ended."""
         return sum(waited - self.before.get(thread, 0)
                    for thread, waited in self.look().items()) / 1e9
 
@@ -69,15 +69,15 @@ class End:
         self.others = {}
 
     def of(self, number, method, *arguments, **options):
-        """The method of another End of this process."""
+        """Calls a method of another End of this process."""
         return getattr(self.others.setdefault(number, End()), method)(*arguments, **options)
 
     def set(self, name, value):
-        """A variable of the environment, for the next context that is opened."""
+        """Sets an environment variable for the next context that is opened."""
         os.environ[name] = value
 
     def open(self, device, gid_index, length=65536, access=FULL_ACCESS, depth=64, kind="RC"):
-        """What the peer has to know of this end."""
+        """Creates the objects of this end; returns the attributes that the peer needs."""
         self.context = Context(name=device)
         self.gid_index = gid_index
         self.pd = PD(self.context)
@@ -93,8 +93,8 @@ class End:
                 "rkey": self.mr.rkey}
 
     def connect(self, peer, timeout=17, retry_count=7, access=QP_REMOTE_ACCESS, mtu=3):
-        """With timeout 17 a peer may have no processor for four seconds, with 14 for less than two.
-        """
+        """With timeout 17 the peer may be without a processor for four seconds, with 14 for less
+        than two."""
         self.peer = peer
         attr = QPAttr(port_num=1)
         attr.qp_access_flags = access
@@ -113,7 +113,7 @@ class End:
 
     def post(self, opcode, length=8, offset=0, remote_offset=0, compare_add=0, swap=0, rkey=None,
              wr_id=0, mark=False):
-        """mark: wait() counts the time from here."""
+        """mark: wait() measures times from this post on."""
         sge = SGE(self.mr.buf + offset, length, self.mr.lkey)
         wr = SendWR(wr_id=wr_id, num_sge=1, sg=[sge], opcode=OPCODES[opcode],
                     send_flags=e.IBV_SEND_SIGNALED)
@@ -132,8 +132,8 @@ class End:
                                  sg=[SGE(self.mr.buf + offset, length, self.mr.lkey)]))
 
     def wait(self, count=1, seconds=20):
-        """[status, wr_id, seconds since the marked post or now] of the next completions, by
-        polling."""
+        """Polls for completions; returns [status, wr_id, seconds since the marked post or the call]
+        of each."""
         found, start = [], time.monotonic()
         since, self.marked = self.marked or start, None
         while len(found) < count and time.monotonic() - start < seconds:
@@ -142,16 +142,16 @@ class End:
         return found
 
     def do(self, opcode, **options):
-        """Post, wait, and say how it ended: the status."""
+        """Posts a request; returns the status of its completion, or None after a time limit."""
         self.post(opcode, **options)
         found = self.wait()
         return found[0][0] if found else None
 
     def stream(self, opcodes, seconds, depth=32, at_least=0, **options):
-        """Keep so many requests under way, for some time and until there were at least so many:
-        how many there were, and how many ended well.
+        """Keeps depth requests outstanding, for this time and until at_least requests have been
+        posted.  Returns the numbers of requests posted and completed successfully.
 
-        Where there are several opcodes, with blanks between them, they take turns.
+        Several opcodes, separated by blanks, take turns.
         """
         posted, found, end = 0, [], time.monotonic() + seconds
         opcodes = opcodes.split()
@@ -164,7 +164,7 @@ class End:
         return posted, good + sum(not status for status, *_ in self.wait(posted - len(found)))
 
     def wait_event(self):
-        """Sleep until the channel has an event, then as wait()."""
+        """Sleeps until the channel has an event, then returns like wait()."""
         self.cq.req_notify()
         found = self.wait(seconds=0)
         if not found:
@@ -174,13 +174,12 @@ class End:
         return found
 
     def pace(self, seconds, sleeping=False, processes=()):
-        """One write each millisecond or so: the longest that one was held up, the longest that one
-        took, how many there were.
+        """Posts a write about every millisecond.  Returns [longest delay, longest time of a write,
+        number of writes], or None if a write failed.
 
-        Held up is what remains of the time when that is taken off for which threads of the
-        processes were ready to run and had no processor: it is the scheduler's, and no message
-        changes that.  What they slept, in locks or in the kernel's calls, and what they
-        computed remains.
+        The delay of a write is its time without the time for which threads of the processes were
+        ready to run but had no processor: the scheduler causes that, and no message changes it.
+        Time that they slept, in locks or in system calls, and time that they computed is included.
         """
         held_up, took, end = [], [], time.monotonic() + seconds
         while time.monotonic() < end:
@@ -197,7 +196,7 @@ class End:
         return [max(held_up), max(took), len(took)]
 
     def use_up_descriptors(self):
-        """Until there is none left: how many there were."""
+        """Opens descriptors until none is left; returns how many it opened."""
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
         count = 0
         try:
@@ -214,9 +213,10 @@ class End:
         return self.mr.read(length, offset).decode("latin-1")
 
     def exchange(self, rounds, length, seed):
-        """How many rounds of new data came back from the peer's memory as they went there.
+        """Writes new data to the peer's memory and reads them back in each round; returns the
+        number of rounds in which they came back unchanged.
 
-        The peer may do the same: what comes from it is at 0, what goes and what came back is not.
+        The peer may do the same: its data arrive at offset 0, which this end does not use itself.
         """
         rng, right, goes, back = random.Random(seed), 0, 16384, 32768
         for _ in range(rounds):
@@ -229,7 +229,8 @@ class End:
         return right
 
     def pingpong(self, number, rounds, length):
-        """SENDs to another End of this process and back, as ibv_rc_pingpong: how many were good."""
+        """Exchanges SENDs with another End of this process, like ibv_rc_pingpong; returns how many
+        succeeded."""
         other, good = self.others[number], 0
         for _ in range(rounds):
             for here, there in (self, other), (other, self):
@@ -238,8 +239,8 @@ class End:
         return good
 
     def flood(self, number, messages, length, receives, depth=32):
-        """SENDs to another End of this process that has few receives, as ib_send_bw -r: how many
-        ended well, and how many arrived."""
+        """SENDs messages to another End of this process that has few receives, like ib_send_bw -r;
+        returns how many SENDs succeeded, and how many messages arrived."""
         other, posted, sent, came = self.others[number], 0, [], []
         for _ in range(receives):
             other.receive(length)
@@ -255,7 +256,7 @@ class End:
         return sent.count(e.IBV_WC_SUCCESS), came.count(e.IBV_WC_SUCCESS)
 
     def fork(self, what):
-        # It is what the test is about: Python 3.12 and later say on stderr that it is risky.
+        # Python 3.12 and later warn on stderr that such a fork is risky; the test is about it.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         """A child that never uses the device: it sleeps, exits or becomes another program."""
         child = os.fork()
@@ -273,15 +274,17 @@ class End:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     def held_up(self, method, *arguments):
-        """How long it took without what the processor was with others, as in pace()."""
+        """Returns the time of a call in seconds, without the time that threads waited for a
+        processor, as in pace()."""
         waits, start = Waits([os.getpid()]), time.monotonic()
         getattr(self, method)(*arguments)
         return time.monotonic() - start - waits.seconds()
 
     def longest_sleep(self, seconds, processor):
-        """Returns the longest time of a sleep of a millisecond on that processor, as held_up().
+        """Returns the longest time of a sleep of 1 ms on that processor, as measured by held_up().
 
-        If it is much longer, no process is the reason: a hypervisor has taken the processor.
+        A time much longer than 1 ms is not due to other processes: a hypervisor has taken the
+        processor.
         """
         os.sched_setaffinity(0, [processor])
         found, end = [], time.monotonic() + seconds

@@ -16,7 +16,7 @@ def program(place):
 
 
 def flow(place, *arguments, code=0, seconds=harness.PATIENCE):
-    """The runs of one call; code 1 is a run that did not end as predicted."""
+    """Returns the runs of one call; code 1 means that a run did not end as predicted."""
     process = place.run(program(place), "--json", *arguments, seconds=seconds)
     assert process.popen.returncode == code, process
     return json.loads(process.output)
@@ -29,14 +29,14 @@ def one(place, scenario, scheme, *arguments):
 
 
 def test_rnr_and_a_promise(loopback):
-    """Without credits refused messages, with them none, and data in both cases."""
+    """Without credits messages are refused, with credits none are; data arrive in both cases."""
     rnr = one(loopback, "one-way", "rnr", "--count=200")
     assert rnr["rnr_naks"] > 0
     for scheme in PROMISING:
         run = one(loopback, "one-way", scheme, "--count=200")
         assert run["sides"][1]["consumed"] == 200
         assert sum(side["overruns"] for side in run["sides"]) == 0
-        # Of rds an ACK may overrun, and of no scheme anything else.
+        # An ACK of rds may overrun; with all other schemes nothing may.
         assert run["rnr_naks"] == 0 or scheme == "rds"
         assert run["control_per_data"] > 0
 
@@ -55,8 +55,8 @@ def test_low_water_mark_saves_updates(loopback):
     ("mixed", "blind-imm", "overrun"),
 ])
 def test_controls_fail(loopback, scenario, scheme, verdict):
-    """With so many messages that a control also fails on a busy host, where the sender may have to
-    wait for a processor while the receiver has one."""
+    """The number of messages is large enough for a control to fail on a busy host, too, where the
+    sender may have to wait for a processor while the receiver has one."""
     assert one(loopback, scenario, scheme)["verdict"] == verdict
 
 
@@ -68,7 +68,7 @@ def test_stuck_is_said(loopback):
 
 
 def test_what_is_not_predicted_is_an_error(loopback):
-    """A negative control outside of its scenario has to end well, and does not."""
+    """A negative control outside of its scenario is predicted to succeed, and does not."""
     run, = flow(loopback, "--scenario=bursts", "--scheme=o2iblnd-nonoop", "--count=50", code=1)
     assert run["verdict"] == "stuck" and run["predicted"] == "ok"
 
@@ -82,7 +82,7 @@ def test_other_scenarios(loopback, scenario, scheme):
 
 @pytest.mark.parametrize("meet", [[], ["--rdma-cm"]], ids=["tcp", "rdma-cm"])
 def test_two_hosts(veth, meet):
-    """Each end in a namespace of its own; the depth is that of the smaller one."""
+    """Each end runs in its own namespace; both use the smaller of their depths."""
     command = [program(veth), *meet, "--json"]
     if meet:
         server = veth.start(*command, "--server", "--depth=12")
@@ -112,7 +112,7 @@ def test_depth_shrinks(loopback):
 
 
 def test_latency_is_never_zero(loopback):
-    """What came during a poll came after it was sent."""
+    """A message that arrives during a poll must count as received after it was sent."""
     for scheme in "smbd", "rxm":
         assert one(loopback, "mixed", scheme, "--count=300")["sides"][1]["p50_ns"] > 0
 
@@ -129,7 +129,7 @@ def test_wrong_use(loopback, arguments, word):
 
 
 def test_no_device(loopback):
-    """Without the drop-in there may be none: one line, and no hanging."""
+    """Without the drop-in libraries there may be no device: uroce-flow prints a line and ends."""
     process = loopback.run(program(loopback), "--device=none", "--scheme=rnr")
     assert process.popen.returncode == 1
     assert "no RDMA device none" in process.output

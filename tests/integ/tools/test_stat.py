@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""uroce-stat: what it shows, of which processes, in which form."""
+"""uroce-stat: which processes it shows, with which values, and in which format."""
 import contextlib
 import json
 import os
@@ -79,7 +79,7 @@ def test_table(loopback):
 
 
 def test_workers(loopback):
-    """Each with its queue pairs; the counters of the process are the sums."""
+    """Workers are shown with their queue pairs; a process's counters are the sums of theirs."""
     streams = loopback.start(os.path.join(harness.BUILD, "tests/bin/bench_threads"),
                              "uroce_lo", "rtt", 2, "threads", 20)
     until = time.monotonic() + harness.PATIENCE
@@ -92,7 +92,7 @@ def test_workers(loopback):
             qpns = [qp["qpn"] for qp in process["qps"] if qp["qpn"] >> 12 == worker["slot"]]
             assert worker["qps"] == len(qpns) == 1
         for name, value in process["counters"].items():
-            # The workers' are read later.
+            # The workers' counters are read after those of the process.
             assert sum(worker["counters"][name] for worker in process["workers"]) >= value
     shown = run(loopback).done()
     assert len(re.findall(r"^  worker \d  slot \d+  queue pairs 0x.* 1$", shown, re.MULTILINE)) == 4
@@ -109,7 +109,7 @@ def test_one_process(loopback):
 def test_nobody_is_there(loopback):
     assert json.loads(run(loopback, "--json").done()) == []
     assert "no uroce process" in run(loopback).done()
-    # Of init, whatever that is here: not one of ours.
+    # Process 1, whatever that is here, does not use uroce.
     assert json.loads(run(loopback, "--json", 1).output) == []
     assert "no uroce process" in run(loopback, 1).output
 
@@ -144,7 +144,7 @@ def process_of_another_release(place):
 
 @pytest.mark.parametrize("pid, shown", [((), True), ((4711,), True), ((4712,), False)])
 def test_process_of_another_release(loopback, pid, shown):
-    """It is named with both versions, and is not said to be missing."""
+    """The process is named with both versions, and is not reported as missing."""
     if not loopback.holder:
         pytest.skip("network namespaces are not permitted here")
     with process_of_another_release(loopback):
@@ -161,7 +161,7 @@ def test_process_of_another_release(loopback, pid, shown):
 
 
 def await_lines(watcher, enough):
-    """Until those that it has written are enough."""
+    """Waits until enough() accepts the lines that uroce-stat has written, and returns them."""
     until = time.monotonic() + harness.PATIENCE
     while True:
         whole = [line for line in watcher.output.splitlines(True) if line.endswith("\n")]
@@ -173,7 +173,8 @@ def await_lines(watcher, enough):
 
 
 def watched(place):
-    """In how many seconds it has looked six times at a process, which it misses when that ends."""
+    """Returns the time in seconds for six reports of a process; once the process has ended, a
+    report must be empty."""
     end = verbs_peer.start(place)
     begun = time.monotonic()
     watcher = place.start(os.path.join(place.scratch.bin, "uroce-stat"), "--json", "--watch=0.1")
@@ -189,7 +190,7 @@ def watched(place):
 
 
 def test_watch(loopback):
-    # Unless it is told how often, it looks once a second.
+    # Without an interval uroce-stat reports once a second, which would take longer.
     harness.in_time(lambda: watched(loopback), 2)
 
 
@@ -229,7 +230,7 @@ def test_processes_of_others_do_not_hide_ones_own(loopback):
 
 
 def test_stopped_process_is_named(loopback):
-    """It cannot answer; the others are shown all the same."""
+    """A stopped process cannot answer; the others are still shown."""
     stopped, other = verbs_peer.pair(loopback)
     os.kill(stopped.pid, signal.SIGSTOP)
     try:
@@ -243,7 +244,7 @@ def test_stopped_process_is_named(loopback):
 
 
 def test_counting_does_not_disturb(loopback):
-    """Asked all the time, the processes go on: nothing waits for uroce-stat."""
+    """Processes continue while uroce-stat queries them all the time: nothing waits for it."""
     first, _ = verbs_peer.pair(loopback)
     watcher = loopback.start(os.path.join(loopback.scratch.bin, "uroce-stat"), "--json",
                              "--watch=0.01")

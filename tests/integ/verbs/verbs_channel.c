@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Completion events that are not read for a long time: more than the channel's descriptor can
- * hold.  ibv_req_notify_cq(3) promises one for each arming, however late they are read.
+ * hold.  ibv_req_notify_cq(3) promises an event for each arming, however late it is read.
  */
 #include <poll.h>
 #include <stdbool.h>
@@ -68,7 +68,7 @@ static void raise_event(int i)
 	assert_int_equal(ibv_poll_cq(cq[i], 1, &wc), 1);
 }
 
-/* False when there is none, although there is time for it. */
+/* Reads and acknowledges an event.  Returns false if there is none within this time. */
 static bool read_event(int ms)
 {
 	struct pollfd pollfd = { .fd = channel->fd, .events = POLLIN };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Completion queues beyond creation and poll: moderated events, times of completions, ignored
+ * Completion queues beyond creation and poll: moderated events, timestamps of completions, ignored
  * overruns, one polling thread, sizes.
  */
 #include "verbs_pair.h"
@@ -11,9 +11,9 @@
 
 enum {
 	SHORT_MS = 5,
-	/* UINT16_MAX microseconds: an event that comes before has not waited for the time. */
+	/* UINT16_MAX microseconds: an event that arrives earlier has not waited for the period. */
 	PERIOD_MS = 65,
-	/* A busy host may make an event late that would be early, but not each time. */
+	/* A busy host may delay an event that should be early, but not in each try. */
 	TRIES = 5,
 };
 
@@ -27,7 +27,7 @@ static int moderate(uint16_t count, uint16_t period_us)
 	return ibv_modify_cq(pair.a.cq, &attr);
 }
 
-/* count completions in a's CQ, which stay there. */
+/* Causes count completions in a's CQ, and leaves them there. */
 static void complete(int count)
 {
 	for (int i = 0; i < count; i++)
@@ -78,7 +78,10 @@ static bool is_early(uint64_t begin)
 	return now_ns(CLOCK_MONOTONIC) - begin < PERIOD_MS * UINT64_C(1000000);
 }
 
-/* Three completions make no event, and a fourth does at once. */
+/*
+ * Three completions raise no event, and a fourth raises one at once.  Returns false if the period
+ * had passed before the event.
+ */
 static bool is_waited_for_company(void)
 {
 	uint64_t begin = now_ns(CLOCK_MONOTONIC);
@@ -103,7 +106,7 @@ static void an_event_waits_for_company(void **state)
 	assert_int_equal(moderate(4, UINT16_MAX), 0);
 	while (!is_waited_for_company())
 		assert_true(tries++ < TRIES);
-	/* One for each arming. */
+	/* One event for each arming. */
 	complete(4);
 	assert_false(event_within(100));
 	arm();
@@ -122,14 +125,14 @@ static void an_event_waits_for_some_time(void **state)
 	complete(1);
 	assert_true(event_within(PATIENCE_MS));
 	assert_true(now_ns(CLOCK_MONOTONIC) - begin >= 20000000);
-	/* Time alone counts. */
+	/* Without a count the period alone applies. */
 	assert_int_equal(moderate(0, 20000), 0);
 	arm();
 	begin = now_ns(CLOCK_MONOTONIC);
 	complete(9);
 	assert_true(event_within(PATIENCE_MS));
 	assert_true(now_ns(CLOCK_MONOTONIC) - begin >= 20000000);
-	/* And without a time nothing waits. */
+	/* Without a period no event waits. */
 	assert_int_equal(moderate(1000, 0), 0);
 	arm();
 	complete(1);
@@ -185,7 +188,7 @@ static struct ibv_cq_ex *create_ex(uint32_t cqe, uint64_t wc_flags, uint32_t fla
 	return cq;
 }
 
-/* A queue pair whose receives 0 ... count - 1 complete flushed into cq. */
+/* Returns a queue pair whose receives, 0 ... count - 1, have been flushed into cq. */
 static struct ibv_qp *flushed(struct ibv_cq_ex *cq, uint32_t count)
 {
 	struct ibv_qp_init_attr attr = { .send_cq = ibv_cq_ex_to_cq(cq),
@@ -203,7 +206,7 @@ static struct ibv_qp *flushed(struct ibv_cq_ex *cq, uint32_t count)
 	return qp;
 }
 
-/* The completions that are there: from, from + 1 ... */
+/* Checks that the CQ contains count completions, with wr_id from, from + 1 ... */
 static void expect_row(struct ibv_cq_ex *cq, uint64_t from, uint64_t count)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -225,7 +228,7 @@ static void an_overrun_may_be_ignored(void **state)
 	struct ibv_qp *qp = flushed(cq, room + 50);
 
 	(void)state;
-	/* The youngest are there, and the CQ lives. */
+	/* The newest completions are in the CQ, which still works. */
 	expect_row(cq, 50, room);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	qp = flushed(cq, 3);
@@ -271,7 +274,7 @@ static void times_are_those_of_the_clocks(void **state)
 	int result;
 
 	(void)state;
-	/* Times move with their completions. */
+	/* Completions keep their timestamps when the CQ is resized. */
 	assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 3000), 0);
 	result = ibv_start_poll(cq, &attr);
 	for (int i = 0; i < 200; i++, result = ibv_next_poll(cq)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Datagram queue pairs and unreliable connections through the stock library: what arrives, what is
- * shown of the network header, address handles, Q_Keys, and what a wrong request ends in.
+ * UD and UC queue pairs through the stock library: the data and the network header that a receiver
+ * gets, address handles, Q_Keys, and the errors of wrong requests.
  */
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 enum {
 	GRH = 40,
 	IPV4_AT = 20,
-	FROM = 0, /* where things lie in a fixture */
+	FROM = 0, /* offsets in the buffer of a fixture */
 	TO = 64 << 10,
 };
 
@@ -64,7 +64,7 @@ static uint16_t sum_of(const uint8_t *bytes, int count)
 	return (uint16_t)sum;
 }
 
-/* The header in front of a datagram of length bytes that came from this GID to itself. */
+/* Checks the header in front of a datagram of length bytes, sent from this GID to itself. */
 static void check_header(const uint8_t *header, const union ibv_gid *gid, size_t length)
 {
 	/* UDP, BTH, DETH, ImmDt, payload and pad, ICRC */
@@ -222,7 +222,10 @@ static int send_with_qkey(uint32_t qkey, uint64_t wr_id)
 	return ibv_post_send(sender, &wr, &bad);
 }
 
-/* rule S14 test: a wrong Q_Key is dropped; a request's highest bit means the QP's own. */
+/*
+ * rule S14 test: a datagram with a wrong Q_Key is dropped; if the highest bit of a request's Q_Key
+ * is set, the Q_Key of the queue pair is sent.
+ */
 static void qkeys(void **state)
 {
 	struct ibv_wc wc;
@@ -238,7 +241,7 @@ static void qkeys(void **state)
 	assert_int_equal(wc.wc_flags, IBV_WC_GRH);
 }
 
-/* Datagrams that do not fit are lost, and so are those without a posted receive; no others. */
+/* Datagrams that do not fit, or that find no posted receive, are lost; no others are. */
 static void losses(void **state)
 {
 	(void)state;
@@ -260,7 +263,10 @@ static void losses(void **state)
 	fixture_expect(there.cq, 2, IBV_WC_SUCCESS);
 }
 
-/* A request that is too long, or not for datagrams, ends in SQE, from which the queue recovers. */
+/*
+ * A request that is too long, or of an operation that UD does not have, moves the queue pair to
+ * SQE, from which it can recover.
+ */
 static void bad_requests_and_sqe(void **state)
 {
 	struct ibv_sge sge = fixture_sge(&here, FROM, 8);
@@ -319,7 +325,7 @@ static void handle_destroyed_while_in_use(void **state)
 		fixture_expect(here.cq, 10 + i, IBV_WC_SUCCESS);
 		fixture_expect(there.cq, i, IBV_WC_SUCCESS);
 	}
-	/* And a queue that ends with requests in it lets go of theirs. */
+	/* A queue that is reset with requests in it releases their address handles. */
 	ah = fixture_ah(&here, the_gid_index(), NULL);
 	attr.qp_state = IBV_QPS_SQD;
 	assert_int_equal(ibv_modify_qp(sender, &attr, IBV_QP_STATE), 0);
@@ -380,7 +386,7 @@ static void address_handles(void **state)
 	attr.grh.flow_label = 77;
 	assert_int_equal(ah_errno(&attr), 0);
 	attr = good;
-	attr.is_global = 0; /* RoCE has no other way */
+	attr.is_global = 0; /* which RoCE does not have */
 	assert_int_equal(ah_errno(&attr), EINVAL);
 	attr = good;
 	attr.port_num = 2;
@@ -432,7 +438,7 @@ static void unreliable_connection(void **state)
 		if (opcodes[i] == IBV_WR_RDMA_WRITE) {
 			fixture_expect_nothing(there.cq);
 		} else {
-			/* The WRITE has left its receive to the one with immediate. */
+			/* The WRITE with immediate gets the receive that the WRITE has left. */
 			wc = fixture_expect(there.cq, i < 3 ? 10 + i : 9 + i, IBV_WC_SUCCESS);
 			assert_int_equal(wc.byte_len, 5000);
 			assert_int_equal(wc.wc_flags, i & 1 ? IBV_WC_WITH_IMM : 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Parent domains with their allocators, thread domains, and what is shared by ibv_import_*().
+ * Parent domains with their allocators, thread domains, and objects shared by ibv_import_*().
  */
 #include "verbs_pair.h"
 
@@ -187,7 +187,7 @@ static void an_allocator_may_fail(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* Keys of the domain below and of the parent domain are the same domain's. */
+/* Keys of a parent domain and of its protection domain belong to the same domain. */
 static void a_parent_domain_is_its_domain(void **state)
 {
 	struct ibv_pd *parent = open_parent(GIVE), *kept;
@@ -198,7 +198,7 @@ static void a_parent_domain_is_its_domain(void **state)
 
 	(void)state;
 	pair_open(&pair, NULL);
-	/* a's end: queue pair of the parent domain, region of the domain below. */
+	/* End a has a queue pair of the parent domain, and a region of its protection domain. */
 	kept = pair.a.pd, kept_qp = pair.a.qp;
 	pair.a.qp = qp = create_qp(parent, pair.a.cq, NULL);
 	assert_non_null(qp);
@@ -216,7 +216,7 @@ static void a_parent_domain_is_its_domain(void **state)
 		 (uintptr_t)pair.b.buffer);
 	expect_wc(&pair.a, 1, IBV_WC_SUCCESS);
 	assert_int_equal(pair.b.buffer[5], 5);
-	/* But not those of another one. */
+	/* A key of another domain is refused. */
 	post_sge(&pair.a, IBV_WR_RDMA_WRITE, 2, sge_of(&pair.a, 0, 6), pair.b.mr->rkey,
 		 (uintptr_t)pair.b.buffer);
 	expect_wc(&pair.a, 2, IBV_WC_LOC_PROT_ERR);
@@ -262,7 +262,7 @@ static void domains_that_are_refused(void **state)
 	assert_int_equal(parent_errno(&bad), EOPNOTSUPP);
 	bad = good, bad.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	assert_int_equal(parent_errno(&bad), EINVAL);
-	/* A CQ takes a parent domain, and a domain is none. */
+	/* A CQ needs a parent domain; a protection domain is refused. */
 	errno = 0;
 	assert_null(ibv_create_cq_ex(the_context(), &cq_attr));
 	assert_int_equal(errno, EINVAL);
@@ -301,7 +301,7 @@ static void what_one_context_has_another_uses(void **state)
 	assert_int_equal(other_mr->rkey, pair.b.mr->rkey);
 	assert_null(other_mr->addr);
 
-	/* A key that the import makes serves a queue pair of the original. */
+	/* A key of the imported domain can be used with a queue pair of the original. */
 	struct ibv_mr *mr = ibv_reg_mr(other_pd, pair.b.buffer + 100, 100,
 				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 
@@ -314,7 +314,7 @@ static void what_one_context_has_another_uses(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 
 	ibv_unimport_mr(other_mr);
-	/* The original lives on. */
+	/* The original region still works. */
 	post_sge(&pair.a, IBV_WR_RDMA_WRITE, 2, sge_of(&pair.a, 0, 1), pair.b.mr->rkey,
 		 (uintptr_t)pair.b.buffer);
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
@@ -325,7 +325,7 @@ static void what_one_context_has_another_uses(void **state)
 	pair_close(&pair);
 }
 
-/* To destroy is to destroy for all; the others unimport: ibv_import_pd(3). */
+/* An object is destroyed for all holders; the others unimport it: ibv_import_pd(3). */
 static void an_import_may_destroy(void **state)
 {
 	struct ibv_context *context = import(the_context());
@@ -349,7 +349,7 @@ static void an_import_may_destroy(void **state)
 
 	assert_int_equal(ibv_dealloc_pd(other_pd), EBUSY);
 	assert_int_equal(ibv_dereg_mr(other_mr), 0);
-	/* The region has no reference to original any more, so that this must not move one. */
+	/* The destroyed region has no reference to original that this call could move. */
 	assert_int_not_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, another_pd, NULL, 0, 0), 0);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_dealloc_pd(another_pd), 0);
@@ -362,7 +362,7 @@ static void an_import_may_destroy(void **state)
 	assert_int_equal(ibv_free_dm(other_dm), EINVAL);
 	ibv_unimport_dm(other_dm);
 
-	/* The other way round: the original goes first. */
+	/* Now the original is destroyed first. */
 	original = ibv_alloc_pd(the_context());
 	other_pd = ibv_import_pd(context, original->handle);
 	assert_int_equal(ibv_dealloc_pd(original), 0);
@@ -383,7 +383,7 @@ static void bind_whole(struct verbs_end *end, struct ibv_mw *mw, struct ibv_mr *
 	expect_wc(end, 9, IBV_WC_SUCCESS);
 }
 
-/* Nothing is destroyed by it, as with the kernel: neither the object nor what was made in it. */
+/* As with the kernel, unimporting destroys neither the object nor objects made in it. */
 static void what_is_only_unimported_stays(void **state)
 {
 	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
@@ -418,7 +418,7 @@ static void what_is_only_unimported_stays(void **state)
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	assert_int_equal(ibv_dereg_mr(dm_mr), 0);
-	/* All of them are there to be imported, and destroyed. */
+	/* All of them still exist, and can be imported and destroyed. */
 	mr = ibv_import_mr(pair.b.pd, mr_handle);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -467,7 +467,7 @@ static void *deregister(void *mr)
 	return (void *)(intptr_t)ibv_dereg_mr(mr);
 }
 
-/* One of them does, and leaves the other to be unimported. */
+/* One of the holders deregisters the region; the other gets EINVAL, and must unimport it. */
 static void two_holders_deregister_at_once(void **state)
 {
 	struct ibv_pd *original = ibv_alloc_pd(the_context());
@@ -505,11 +505,11 @@ static void imports_that_are_refused(void **state)
 	assert_null(ibv_import_pd(context, mr->handle));
 	assert_null(ibv_import_mr(original, original->handle));
 	assert_null(ibv_import_dm(context, original->handle));
-	/* A context that was opened for itself shares nothing. */
+	/* A context that was opened separately shares no objects. */
 	alone = ibv_open_device(the_context()->device);
 	assert_non_null(alone);
 	assert_null(ibv_import_pd(alone, original->handle));
-	/* Descriptors of no domain. */
+	/* Descriptors that do not belong to a context. */
 	assert_int_equal(pipe(pipes), 0);
 	assert_null(ibv_import_device(pipes[0]));
 	assert_int_equal(errno, EOPNOTSUPP);

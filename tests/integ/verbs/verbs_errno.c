@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Calls that return an errno value set errno to it as well, as drivers of adapters do: programs
- * print it by perror() and "%m".  Each call that can fail is made to fail here, and what succeeds
- * leaves errno alone.
+ * print it by perror() and "%m".  Each call that can fail is made to fail here, and calls that
+ * succeed must leave errno alone.
  */
 #include <errno.h>
 #include <sys/wait.h>
@@ -41,7 +41,7 @@ static void of_devices(void **state)
 	(void)state;
 	EXPECT(EINVAL, ibv_query_port(context, 2, &port));
 	EXPECT(0, ibv_query_port(context, 1, &port));
-	/* The header's function would notice by itself. */
+	/* The function of the header would refuse this without calling the provider. */
 	EXPECT(EINVAL, verbs_get_ctx_op(context, query_device_ex)
 			       ->query_device_ex(context, &input, &device, sizeof(device)));
 	EXPECT(0, ibv_query_device_ex(context, NULL, &device));
@@ -99,7 +99,7 @@ static void of_memory(void **state)
 	assert_true(mr && mw && dm_mr);
 
 	EXPECT(EINVAL, ibv_advise_mr(pair.a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1u << 20, &sge, 1));
-	EXPECT(EINVAL, ibv_bind_mw(pair.a.qp, mw, &bind)); /* with that right */
+	EXPECT(EINVAL, ibv_bind_mw(pair.a.qp, mw, &bind)); /* unknown access right */
 	bind.bind_info.mr = mr;
 	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
 	bind.bind_info.addr = (uintptr_t)bytes;
@@ -141,7 +141,7 @@ static void of_completion_queues(void **state)
 	EXPECT(EINVAL, ibv_modify_cq(pair.a.cq, &moderation));
 	EXPECT(0, ibv_req_notify_cq(pair.a.cq, 0));
 	EXPECT(EINVAL, ibv_start_poll(ex, &poll_attr));
-	/* That nothing is there yet is an answer, but no error. */
+	/* ENOENT means that the CQ is empty, which does not count as an error. */
 	poll_attr.comp_mask = 0;
 	errno = UNTOUCHED;
 	assert_int_equal(ibv_start_poll(ex, &poll_attr), ENOENT);
@@ -254,7 +254,7 @@ static int use_what_is_inherited(struct pair *pair, struct ibv_srq *srq)
 	       ANSWERS(EIO, ibv_post_recv(pair->a.qp, &recv, &bad_recv));
 }
 
-/* Some calls fail nowhere else. */
+/* Some calls fail only in a forked child. */
 static void in_a_child(void **state)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };

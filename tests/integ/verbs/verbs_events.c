@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Completion events and asynchronous events as a program sees them, which sleeps in between.
+ * Completion events and asynchronous events of a program that sleeps until they arrive.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "verbs_pair.h"
 
 enum {
-	LATE_MS = 30, /* nothing may come */
+	LATE_MS = 30, /* time in which no event may arrive */
 };
 
 static bool readable(int fd, int ms)
@@ -100,12 +100,12 @@ static void completions_before_the_arming(void **state)
 	(void)state;
 	pair_open(&pair, NULL);
 	send_one(&pair, 0);
-	expect_wc(&pair.a, 2, IBV_WC_SUCCESS); /* so it has arrived, but is not polled for there */
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS); /* the message has arrived, but b has not polled */
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 1), 0);
 	expect_no_event(&pair.b); /* not solicited */
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
 	expect_event(&pair.b);
-	/* The usual order: the event of a completion is not followed by another one of the same. */
+	/* The usual order: a completion that has raised an event does not raise another one. */
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
 	expect_no_event(&pair.b);
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
@@ -113,7 +113,7 @@ static void completions_before_the_arming(void **state)
 	expect_event(&pair.b);
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
-	/* Nor is one that has been polled. */
+	/* A completion that has been polled does not raise an event, either. */
 	send_one(&pair, IBV_SEND_SOLICITED);
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
@@ -121,7 +121,7 @@ static void completions_before_the_arming(void **state)
 	expect_no_event(&pair.b);
 	send_one(&pair, 0);
 	expect_event(&pair.b);
-	/* Solicited, behind one that is not. */
+	/* A solicited completion after one that is not. */
 	send_one(&pair, IBV_SEND_SOLICITED);
 	for (int i = 0; i < 2; i++)
 		expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
@@ -131,8 +131,8 @@ static void completions_before_the_arming(void **state)
 }
 
 /*
- * A program that arms and then polls all that is there is not woken once more for it: the stock
- * ibv_rc_pingpong -t -e takes an event without a completion for an error.
+ * A program that arms and then polls all completions must not get another event for them: the stock
+ * ibv_rc_pingpong -t -e treats an event without a completion as an error.
  */
 static void no_event_for_what_is_polled_at_once(void **state)
 {
@@ -192,7 +192,7 @@ static void completions_that_are_forgotten(void **state)
 
 	(void)state;
 	pair_open(&pair, NULL);
-	/* Two queue pairs on one queue, and the first one's completion has had its event. */
+	/* Two queue pairs use one CQ, and the completion of the first one has raised its event. */
 	other = ibv_create_qp(pair.b.pd, &(struct ibv_qp_init_attr){ .send_cq = pair.b.cq,
 								     .recv_cq = pair.b.cq,
 								     .cap = { .max_recv_wr = 4 },
@@ -227,7 +227,7 @@ static void unread_events_do_not_hold_up_destroy(void **state)
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
 	send_one(&pair, 0);
 	assert_true(readable(pair.b.channel->fd, PATIENCE_MS));
-	/* Not read: it is taken back. */
+	/* An event that has not been read is removed with its CQ. */
 	assert_int_equal(ibv_destroy_qp(pair.b.qp), 0);
 	assert_int_equal(ibv_destroy_cq(pair.b.cq), 0);
 	expect_no_event(&pair.b);
@@ -297,7 +297,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 	return attr.qp_state;
 }
 
-/* The CQ dies, and with it the queue pairs that use it; nothing hangs. */
+/* An overrun makes the CQ, and the queue pair that uses it, fail; no call hangs. */
 static void an_overrun(void **state)
 {
 	struct ibv_wc wc[64];
@@ -346,7 +346,7 @@ static void the_send_queue_drains(void **state)
 	pair_close(&pair);
 }
 
-/* The first packet may arrive before the application has left RTR: then the event is raised. */
+/* The event is raised if the first packet arrives before the application has left RTR. */
 static void communication_established(void **state)
 {
 	const struct pair_options none = { 0 };
@@ -362,7 +362,7 @@ static void communication_established(void **state)
 	expect_async(IBV_EVENT_COMM_EST, pair.b.qp);
 	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
 	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
-	/* A side that is in RTS. */
+	/* An end in RTS raises no event. */
 	assert_int_equal(to_rts(pair.b.qp, &none), 0);
 	assert_int_equal(post_recv(&pair.a, 3, 0, 10), 0);
 	assert_int_equal(post_send(&pair.b, 4, 0, 10, IBV_SEND_SIGNALED), 0);

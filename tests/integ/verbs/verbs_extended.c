@@ -126,7 +126,7 @@ static void abort_and_errors_post_nothing(void **state)
 	expect_no_wc(&pair.a);
 	assert_int_equal(pair.b.buffer[0], 0);
 
-	/* And it still works. */
+	/* The queue pair still works. */
 	ibv_wr_start(ex);
 	begin(2, IBV_SEND_SIGNALED);
 	ibv_wr_rdma_write(ex, pair.b.mr->rkey, (uintptr_t)pair.b.buffer);

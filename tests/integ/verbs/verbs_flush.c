@@ -161,7 +161,7 @@ static void wrong_arguments(void **state)
 	expect_flush(0, 1, GLOBAL, RANGE);
 }
 
-/* Only shared mappings of files can persist; every memory can be visible. */
+/* Only shared mappings of files can be made persistent; all memory can be globally visible. */
 static void registration(void **state)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | ACCESS_PERSISTENT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Multicast groups through the stock library: queue pairs of one process and of another one in a
- * group, a sender that is in it itself, and the calls that are refused.  IPv4 groups, since that is
- * what a loopback interface has a way for.
+ * Multicast groups through the stock library: queue pairs of one process and of others in a group,
+ * a sender that is a member itself, and calls that must fail.  The groups are IPv4, as a loopback
+ * interface has no route for IPv6 groups.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ static void post_receives(struct ibv_qp *to, uint64_t first, uint64_t count)
 			fixture_post_recv(&fixture, to, i, TO + (size_t)i * STRIDE, STRIDE), 0);
 }
 
-/* In either order. */
+/* Checks two successful completions, which may arrive in either order. */
 static void expect_both(uint64_t one, uint64_t other)
 {
 	struct ibv_wc first, second;
@@ -90,7 +90,7 @@ static void all_members_get_each_datagram(void **state)
 			assert_int_equal(wc.qp_num, qp[wc.wr_id / 10]->qp_num);
 			assert_int_equal(wc.byte_len, GRH + 100);
 			assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
-			/* It was sent to the group. */
+			/* The destination in the IPv4 header is the group. */
 			assert_memory_equal(fixture.bytes + TO + wc.wr_id * STRIDE + 36,
 					    group.raw + 12, 4);
 			assert_memory_equal(fixture.bytes + TO + wc.wr_id * STRIDE + GRH,
@@ -123,7 +123,7 @@ static void only_members_hear(void **state)
 		0);
 	expect_both(101, 20);
 	fixture_expect_nothing(fixture.cq);
-	/* A unicast number in a packet to the group belongs to no queue pair. */
+	/* A packet to the group is dropped if its QPN is not the multicast one. */
 	assert_int_equal(
 		fixture_post_datagram(qp[0], ah, qp[1]->qp_num, 102, fixture_sge(&fixture, 0, 10)),
 		0);
@@ -227,7 +227,7 @@ static void several_processes(void **state)
 		assert_int_equal(fixture_post_datagram(qp[0], ah, 0xffffff, 100 + i,
 						       fixture_sge(&fixture, 0, 10)),
 				 0);
-		/* The completion of the send, and its own copy. */
+		/* The completion of the send, and this process's own copy. */
 		expect_both(100 + i, i);
 	}
 	for (int i = 0; i < 2; i++) {

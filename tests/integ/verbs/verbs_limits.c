@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A device has as many objects as it reports and no more, and limits of queue pairs that their type
- * has no use for are ignored: ibv_create_qp(3), ibv_create_qp_ex(3).
+ * A device has as many objects as it reports and no more, and capacities that the type of a queue
+ * pair does not use are ignored: ibv_create_qp(3), ibv_create_qp_ex(3).
  */
 #include "verbs_fixture.h"
 
 static struct verbs_fixture fixture;
 static struct ibv_srq *srq;
 static struct ibv_xrcd *xrcd;
-static int most; /* queue pairs of the device */
+static int most; /* maximum number of queue pairs of the device */
 
 static int set_up(void **state)
 {
@@ -30,7 +30,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* 0 or the errno of making such a queue pair; cap gets what is granted. */
+/* Returns 0, or the errno of creating such a queue pair; *cap gets the granted capacities. */
 static int qp_errno(enum ibv_qp_type type, struct ibv_srq *shared, struct ibv_qp_cap *cap)
 {
 	bool target = type == IBV_QPT_XRC_RECV;
@@ -110,7 +110,7 @@ static struct ibv_context *open_again(void)
 	return context;
 }
 
-/* Makes queue pairs from number on, and returns how many there are when one is refused. */
+/* Creates queue pairs from qps[number] on until that fails.  Returns the number in qps. */
 static int make_all(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_qp **qps, int number)
 {
 	struct ibv_qp_init_attr attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC };
@@ -136,7 +136,7 @@ static struct ibv_qp **room_for_all(void)
 	return qps;
 }
 
-/* They are still there to be destroyed: verbs_close.c. */
+/* These objects still exist until they are destroyed: verbs_close.c. */
 static void objects_of_closed_contexts_do_not_count(void **state)
 {
 	struct ibv_context *other = open_again();
@@ -148,7 +148,7 @@ static void objects_of_closed_contexts_do_not_count(void **state)
 	(void)state;
 	qps = room_for_all();
 	assert_int_equal(make_all(pd, cq, qps, 0), most);
-	/* All contexts together have no more. */
+	/* The limit applies to all contexts together. */
 	assert_int_equal(qp_errno(IBV_QPT_RC, NULL, &cap), ENOMEM);
 	assert_int_equal(ibv_close_device(other), 0);
 	assert_int_equal(qp_errno(IBV_QPT_RC, NULL, &cap), 0);
@@ -159,7 +159,7 @@ static void objects_of_closed_contexts_do_not_count(void **state)
 	free(qps);
 }
 
-/* rule U1 test: after all that the tests before have made and destroyed. */
+/* rule U1 test: also after the previous tests have created and destroyed objects. */
 static void as_many_queue_pairs_as_reported(void **state)
 {
 	struct ibv_qp **qps;
@@ -167,7 +167,7 @@ static void as_many_queue_pairs_as_reported(void **state)
 	(void)state;
 	qps = room_for_all();
 	assert_int_equal(make_all(fixture.pd, fixture.cq, qps, 0), most);
-	/* One that goes makes room for one. */
+	/* A destroyed queue pair makes room for another one. */
 	assert_int_equal(ibv_destroy_qp(qps[most - 1]), 0);
 	assert_int_equal(make_all(fixture.pd, fixture.cq, qps, most - 1), most);
 	for (int i = 0; i < most; i++)

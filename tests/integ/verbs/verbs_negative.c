@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Calls with something wrong, and the errno of each; and that a call which fails changes nothing.
+ * Calls with wrong arguments or in a wrong state, and the errno of each; a call that fails must
+ * change nothing.
  */
 #include <stdio.h>
 
@@ -24,7 +25,7 @@ static void objects_in_use_stay(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(pair.a.channel), EBUSY);
 }
 
-/* 0 when such a CQ can be had. */
+/* Returns 0, or the errno of creating such a CQ. */
 static int cq_errno(int cqe, int vector)
 {
 	struct ibv_cq *cq;
@@ -77,7 +78,7 @@ static void resize_keeps_what_is_unpolled(void **state)
 		assert_int_equal(wc[i].wr_id, i);
 }
 
-/* A change to an attribute set that is good otherwise, and what comes of it. */
+/* Creates a queue pair with valid attributes after a change by spoil().  Returns 0 or errno. */
 static int qp_errno(void (*spoil)(struct ibv_qp_init_attr *attr))
 {
 	struct ibv_qp_init_attr attr = {
@@ -98,7 +99,7 @@ static int qp_errno(void (*spoil)(struct ibv_qp_init_attr *attr))
 	qp = ibv_create_qp(pair.a.pd, &attr);
 	if (!qp)
 		return errno;
-	/* rule U1 test: what is granted is what was asked for, or more, and is kept. */
+	/* rule U1 test: at least the requested capacities are granted. */
 	assert_true(attr.cap.max_send_wr >= asked.max_send_wr);
 	assert_true(attr.cap.max_recv_wr >= asked.max_recv_wr);
 	assert_true(attr.cap.max_send_sge >= asked.max_send_sge);
@@ -219,7 +220,7 @@ static void illegal_moves(void **state)
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
 	assert_int_equal(to_rtr(qp, 1, &(struct pair_options){ 0 }), EINVAL);
 	assert_int_equal(state_of(qp), IBV_QPS_RESET);
-	/* A needed attribute is missing; one too many; bits that have no meaning. */
+	/* A required attribute is missing; one is not permitted; a bit is unknown. */
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT), EINVAL);
 	assert_int_equal(ibv_modify_qp(qp, &attr,
@@ -235,7 +236,7 @@ static void illegal_moves(void **state)
 	assert_int_equal(state_of(qp), IBV_QPS_RESET);
 	assert_int_equal(to_init(qp, 0), 0);
 	assert_int_equal(state_of(qp), IBV_QPS_INIT);
-	/* The present state, as the consumer sees it, is wrong. */
+	/* cur_qp_state is wrong. */
 	attr.cur_qp_state = IBV_QPS_RTS;
 	attr.qp_state = IBV_QPS_ERR;
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
@@ -267,7 +268,7 @@ static struct ibv_qp_attr good_attr(enum ibv_qp_state state)
 	return attr;
 }
 
-/* attr is good but for one value: refused, and nothing has changed. */
+/* Checks that ibv_modify_qp() fails and changes nothing; only one value of attr is wrong. */
 static void refused(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_attr copy = *attr, before, after;
@@ -333,9 +334,9 @@ static void bad_values(void **state)
 	REFUSED(IBV_QPS_RTS, RTS_MASK, timeout, 32);
 	REFUSED(IBV_QPS_RTS, RTS_MASK, max_rd_atomic, device_attr().max_qp_init_rd_atom + 1);
 	attr = good_attr(IBV_QPS_RTS);
-	/* rule S2 test: of a PSN 24 bits count. */
+	/* rule S2 test: only 24 bits of a PSN are used. */
 	attr.sq_psn = 0xab123456;
-	/* A larger number of retries is 7. */
+	/* A larger number of retries counts as 7. */
 	attr.retry_cnt = 10;
 	attr.rnr_retry = 255;
 	assert_int_equal(ibv_modify_qp(qp, &attr, RTS_MASK), 0);
@@ -490,7 +491,7 @@ static void requests_before_the_bad_one_are_posted(void **state)
 	expect_wc(&pair.a, 5, IBV_WC_SUCCESS);
 }
 
-/* rule U1 test: as many requests as were granted, and not one more. */
+/* rule U1 test: queues hold as many requests as were granted, and not one more. */
 static void full_queues(void **state)
 {
 	struct ibv_qp_init_attr init;
@@ -501,7 +502,7 @@ static void full_queues(void **state)
 	for (uint32_t i = 0; i < init.cap.max_recv_wr; i++)
 		assert_int_equal(post_recv(&pair.a, i, 0, 1), 0);
 	assert_int_equal(post_recv(&pair.a, 0, 0, 1), ENOMEM);
-	/* Without a receive at the other end they stay. */
+	/* The requests stay in the queue, as the peer has posted no receive. */
 	for (uint32_t i = 0; i < init.cap.max_send_wr; i++)
 		assert_int_equal(post_send(&pair.a, i, 0, 1, 0), 0);
 	assert_int_equal(post_send(&pair.a, 0, 0, 1, 0), ENOMEM);
@@ -529,7 +530,7 @@ static void address_handles(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-/* A sent buffer must not be unregistered under the wire: nothing of it can leave afterwards. */
+/* A WRITE to a region that has been deregistered must fail. */
 static void a_region_that_is_gone(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.b.pd, pair.b.buffer, 4096,

@@ -14,7 +14,7 @@ enum {
 
 static struct pair pair;
 
-/* Posts one; 0 or errno. */
+/* Posts an ATOMIC_WRITE.  Returns 0 or errno. */
 static int atomic_write(uint64_t wr_id, int flags, struct ibv_sge *sge, int count, uint64_t remote)
 {
 	struct ibv_send_wr wr = { .wr_id = wr_id,
@@ -119,7 +119,7 @@ static void windows_by_builders(void **state)
 	expect_wc(&pair.a, 4, IBV_WC_SUCCESS);
 	expect_wc(&pair.a, 5, IBV_WC_SUCCESS);
 
-	/* b invalidates it with data that take two packets. */
+	/* b invalidates the window by a SEND of two packets. */
 	struct ibv_qp_ex *peer = ibv_qp_to_qp_ex(pair.b.qp);
 
 	assert_int_equal(post_recv(&pair.a, 6, 1000, 4000), 0);
@@ -157,7 +157,7 @@ static void builders_that_are_refused(void **state)
 			ibv_wr_bind_mw(ex, mw, mw->rkey, &info);
 			info.length = 100;
 			break;
-		case 1: /* data where none belong */
+		case 1: /* this and the next two: data for an operation that takes none */
 			ibv_wr_bind_mw(ex, mw, mw->rkey, &info);
 			ibv_wr_set_sge(ex, pair.a.mr->lkey, (uintptr_t)pair.a.buffer, 1);
 			break;
@@ -228,7 +228,7 @@ static void what_the_device_says_of_itself(void **state)
 	assert_int_equal(ibv_query_device_ex(the_context(), NULL, &device), 0);
 	assert_true(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	assert_true(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
-	/* SEND with invalidate, and invalidation here: verbs_windows.c. */
+	/* SEND with invalidate, and local invalidate: tested by verbs_windows.c. */
 	assert_true(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
 	assert_false(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A);
 	assert_true(device.orig_attr.max_mw > 0);
@@ -296,7 +296,7 @@ static void what_there_is_not(void **state)
 	errno = 0;
 	assert_null(ibv_create_counters(the_context(), &counters_attr));
 	assert_int_equal(errno, EOPNOTSUPP);
-	/* Extensions that makers agree on: none. */
+	/* There are no vendor-specific extensions (enhanced connection establishment). */
 	assert_int_equal(ibv_query_ece(pair.a.qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ibv_set_ece(pair.a.qp, &ece), EOPNOTSUPP);
 	/* A packet's bytes are copied in whatever order is fastest. */

@@ -81,7 +81,7 @@ static int send_one(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t dest_qpn, uin
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-/* Receives complete in the order in which the queue was filled, from whatever peer they come. */
+/* Receives complete in the order in which they were posted, whichever peer has sent to them. */
 static void taken_in_order(enum ibv_qp_type type)
 {
 	struct ibv_ah *ah;
@@ -145,7 +145,7 @@ static void empty_queue(void **state)
 
 static atomic_uint posted, received, failed;
 
-/* Posts of one thread; sends that meet an empty queue wait for the receiver's. */
+/* Posts the SENDs of one thread; SENDs that find the SRQ empty wait for receives. */
 static void *send_many(void *arg)
 {
 	struct ibv_qp *qp = arg;
@@ -206,7 +206,7 @@ static void many_threads(void **state)
 	fixture_expect_nothing(fixture.cq);
 }
 
-/* The next event; false when none comes. */
+/* Reads the next event.  Returns false if there is none within this time. */
 static bool next_async(struct ibv_async_event *event, int timeout_ms)
 {
 	struct pollfd fd = { .fd = the_context()->async_fd, .events = POLLIN };
@@ -264,14 +264,14 @@ static void limit_event(void **state)
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	take_one();
 	take_one();
-	assert_int_equal(limit_now(), 3); /* three are left: not fewer */
+	assert_int_equal(limit_now(), 3); /* three are left, not fewer */
 	expect_no_event();
 	take_one();
 	expect_limit_event();
 	assert_int_equal(limit_now(), 0);
 	take_one();
 	expect_no_event();
-	/* There are already fewer: the event is raised at once. */
+	/* Fewer receives than the limit are left: the event is raised at once. */
 	attr.srq_limit = 2;
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	expect_limit_event();
@@ -296,7 +296,7 @@ static void last_wqe_reached(void **state)
 	assert_ptr_equal(event.element.qp, to[0]);
 	expect_no_event();
 	assert_false(fixture_next(fixture.cq, &wc, 20));
-	/* The others go on with what is left. */
+	/* The other queue pairs use the receives that are left. */
 	assert_int_equal(send_one(from[1], NULL, 0, 100), 0);
 	assert_true(fixture_next(fixture.cq, &wc, PATIENCE_MS) &&
 		    fixture_next(fixture.cq, &wc, PATIENCE_MS));
@@ -322,7 +322,7 @@ static void resizing_keeps_what_is_posted(void **state)
 		take_one();
 }
 
-/* 0 when such a queue can be had. */
+/* Returns 0, or the errno of creating such an SRQ. */
 static int srq_errno(uint32_t max_wr, uint32_t max_sge)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = max_wr, .max_sge = max_sge } };

@@ -15,7 +15,7 @@ static void fill(uint8_t *bytes, size_t length, unsigned int seed)
 		bytes[i] = (uint8_t)(seed + i * 7 + (i >> 8) * 13);
 }
 
-/* rule S1 test: sizes around the packet borders arrive whole, and nothing beside them. */
+/* rule S1 test: messages of sizes around the packet borders arrive whole, without extra bytes. */
 static void send_of_every_size(void **state)
 {
 	static const uint32_t sizes[] = { 0,	1,    3,    4,	  255,	1023,  1024,
@@ -124,7 +124,7 @@ static void atomics(void **state)
 	assert_int_equal(expect_wc(&pair.a, 1, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
 	assert_int_equal(*result, 5);
 	assert_int_equal(*target, 10);
-	/* compare with 5: not so, nothing is swapped */
+	/* the comparison with 5 fails: nothing is swapped */
 	assert_int_equal(post_rdma(&pair.a, IBV_WR_ATOMIC_CMP_AND_SWP, 2, 0, 8, IBV_SEND_SIGNALED,
 				   &pair.b, 0),
 			 0);
@@ -227,7 +227,7 @@ static void a_late_receive(void **state)
 	pair_close(&pair);
 }
 
-/* Both ends are flushed behind the request that failed. */
+/* Checks that end a flushes requests after the one that failed. */
 static void expect_dead(struct pair *pair)
 {
 	assert_int_equal(post_send(&pair->a, 50, 0, 1, 0), 0);
@@ -313,7 +313,7 @@ static void no_remote_rights(void **state)
 	pair_open(&pair, &options);
 	assert_int_equal(post_rdma(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, &pair.b, 0), 0);
 	wc = wait_wc(&pair.a);
-	/* The queue pair itself does not allow it: a matter of the request or of the access. */
+	/* The queue pair itself does not permit WRITEs, for which either status may be used. */
 	assert_true(wc.status == IBV_WC_REM_INV_REQ_ERR || wc.status == IBV_WC_REM_ACCESS_ERR);
 	pair_close(&pair);
 }
@@ -390,7 +390,7 @@ static void error_state_flushes(void **state)
 	expect_wc(&pair.a, 7, IBV_WC_WR_FLUSH_ERR);
 	expect_dead(&pair);
 
-	/* And from there through RESET to a connection that works. */
+	/* After RESET the queue pairs can be connected again. */
 	const struct pair_options none = { 0 };
 
 	assert_int_equal(to_state(pair.a.qp, IBV_QPS_RESET), 0);

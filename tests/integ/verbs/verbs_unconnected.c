@@ -130,7 +130,7 @@ static void test_extended_sends_are_flushed(void **state)
 	}
 }
 
-/* A CQ that is too small fails its queue pairs, in whatever state they are. */
+/* A CQ overrun moves the queue pairs of the CQ to ERR, whatever their state. */
 static void test_overrun_fails_the_unconnected(void **state)
 {
 	struct ibv_cq *small = ibv_create_cq(the_context(), 1, NULL, NULL, 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * XRC through the stock library: messages that name their shared receive queue, what each of these
- * brings with it, domains and how they are shared, openings of a target queue pair, and the calls
- * that are refused.
+ * XRC through the stock library: messages that name their SRQ, with its CQ and protection domain;
+ * XRC domains and how they are shared; openings of a target queue pair; and calls that must fail.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +15,7 @@ enum {
 	BYTES = 3000, /* several packets */
 };
 
-static struct verbs_fixture sender, first, second; /* the receiving side has two owners of queues */
+static struct verbs_fixture sender, first, second; /* the last two own the SRQs */
 static struct ibv_xrcd *xrcd;
 static struct ibv_srq *srq[2];
 static struct ibv_qp *initiator, *target;
@@ -146,7 +145,7 @@ static void post(enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t srqn,
 	assert_int_equal(ibv_post_send(initiator, &wr, &bad), 0);
 }
 
-/* The receive, its completion and the memory are those of the queue that the message names. */
+/* A message uses the receives, the CQ and the memory of the SRQ that it names. */
 static void messages_name_their_queue(void **state)
 {
 	struct verbs_fixture *const owner[] = { &first, &second };
@@ -188,7 +187,7 @@ static void one_sided(void **state)
 	assert_memory_equal(first.bytes + TO, sender.bytes, BYTES);
 }
 
-/* An R_Key is one of the protection domain of the queue that is named, not of any other. */
+/* An R_Key must be of the protection domain of the SRQ that the request names. */
 static void keys_of_another_queue(void **state)
 {
 	(void)state;
@@ -210,8 +209,8 @@ static void no_such_queue(void **state)
 	assert_int_equal(ibv_close_xrcd(elsewhere), 0);
 }
 
-/* A queue may go while target queue pairs of its domain live on: its number is that of no queue
- * then. */
+/* An SRQ may be destroyed while target queue pairs of its domain exist; then its number is unknown.
+ */
 static void queue_destroyed_meanwhile(void **state)
 {
 	uint32_t number = number_of(srq[0]);
@@ -225,7 +224,7 @@ static void queue_destroyed_meanwhile(void **state)
 	fixture_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 }
 
-/* As with a queue pair, nothing of it may be polled that its owner has given up; the rest stays. */
+/* As with a queue pair, the completions of a destroyed SRQ are removed; those of others stay. */
 static void completions_go_with_their_queue(void **state)
 {
 	struct ibv_srq *other = make_srq(&first, xrcd);
@@ -324,7 +323,7 @@ static void domains_and_files(void **state)
 	assert_non_null(domain[0]);
 	assert_null(open_domain(fd, O_CREAT | O_EXCL));
 	assert_int_equal(errno, EINVAL);
-	/* Another descriptor of the same file is the same domain. */
+	/* Another descriptor of the same file stands for the same domain. */
 	again = open(path, O_RDONLY);
 	domain[1] = open_domain(again, 0);
 	assert_non_null(domain[1]);
@@ -332,7 +331,7 @@ static void domains_and_files(void **state)
 	qp = make_target(domain[1]);
 	assert_int_equal(ibv_close_xrcd(domain[0]), EBUSY);
 	assert_int_equal(ibv_close_xrcd(domain[1]), EBUSY);
-	/* The sender of the test at hand now talks to this target. */
+	/* Connects the sender of this test to the new target. */
 	assert_int_equal(to_state(initiator, IBV_QPS_RESET), 0);
 	fixture_connect(initiator, qp->qp_num);
 	fixture_connect(qp, initiator->qp_num);
@@ -376,7 +375,7 @@ static void wrong_uses(void **state)
 	assert_int_equal(ibv_post_recv(initiator, &receive, &bad_receive), EINVAL);
 }
 
-/* librdmacm makes its targets so, and the receive queue in the protection domain that they show. */
+/* librdmacm creates its targets like this, and the SRQ in the protection domain of qp->pd. */
 static void target_shows_its_protection_domain(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
@@ -393,7 +392,7 @@ static void target_shows_its_protection_domain(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-/* The context in which it was made may be closed as soon as that opening is gone. */
+/* The context in which a target was created may be closed once its opening there is destroyed. */
 static void target_outlives_the_context_of_its_first_opening(void **state)
 {
 	struct ibv_context *context = ibv_open_device(the_context()->device);
@@ -415,8 +414,8 @@ static void target_outlives_the_context_of_its_first_opening(void **state)
 	fclose(file);
 }
 
-/* An opening whose context was closed may be the last that is destroyed; by then the other is
- * closed, too. */
+/* The last opening that is destroyed may be of a closed context; then the context of the other one
+ * is closed, too. */
 static void target_ends_with_its_last_open_opening(void **state)
 {
 	struct ibv_context *one = ibv_open_device(the_context()->device);

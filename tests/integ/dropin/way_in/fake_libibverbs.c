@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A libibverbs with one device, of another provider than uroce.  Its other functions answer with a
- * number that the real ones would not, so that a test sees which one has answered.  The version
- * script decides of which release it seems to be.
+ * A libibverbs with one device, of another provider than uroce.  Its other functions return a
+ * number that the real ones would not, so that a test sees which function was called.  The version
+ * script determines which release the library seems to be.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define ANSWER 77
 
-/* struct verbs_device as far as it is looked at; without the header, whose types would object. */
+/* The used part of struct verbs_device; with the header the prototypes below would conflict. */
 struct device {
 	char public[664];
 	const void *ops;
@@ -65,7 +65,7 @@ ANSWERS(ibv_query_gid_type)
 ANSWERS(ibv_query_pkey)
 ANSWERS(ibv_resolve_eth_l2_from_gid)
 
-/* Functions that distinguish the releases, and arguments of a provider; never called. */
+/* Functions that distinguish the releases, and those that a provider looks up; never called. */
 ANSWERS(ibv_alloc_buf)
 ANSWERS(_verbs_init_and_alloc_context)
 ANSWERS(verbs_init_cq)

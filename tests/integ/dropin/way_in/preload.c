@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* By this name the library is known, beside that of its file. */
+/* The library is recognized by this name, as well as by the name of its file. */
 int rsocket(int domain, int type, int protocol)
 {
 	(void)domain, (void)type, (void)protocol;

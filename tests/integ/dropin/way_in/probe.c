@@ -2,9 +2,9 @@
 /*
  * usage: probe DEVICE [PEER]
  *
- * An ordinary libibverbs program: asks an uroce device everything that stock libibverbs would have
- * asked the kernel.  Prints each check that fails; exit code 1 if any did.  With the IP address of
- * a PEER it prints that one's Ethernet address and nothing else.
+ * An ordinary libibverbs program: queries everything of a uroce device that stock libibverbs would
+ * have requested from the kernel.  Prints each check that fails; exit code 1 if any did.  With the
+ * IP address of a PEER it prints only the Ethernet address of the peer.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -20,7 +20,7 @@
 
 #include <infiniband/verbs.h>
 
-enum { GIDS = 256 }; /* in the table of a port */
+enum { GIDS = 256 }; /* size of the GID table of a port */
 
 static int failures;
 
@@ -179,7 +179,7 @@ static void check_descriptor(struct ibv_context *context)
 	CHECK(write(copy, "x", 1) == -1 && errno == EBADF);
 	import = ibv_import_device(copy);
 	CHECK(import && import != context && import->device == context->device);
-	/* It owns the copy. */
+	/* The imported context owns the copy. */
 	CHECK(import->cmd_fd == copy && ibv_close_device(import) == 0);
 	CHECK(fcntl(copy, F_GETFD) == -1 && errno == EBADF);
 	CHECK(pipe(pipes) == 0);
@@ -250,7 +250,7 @@ static void check_ah_of_datagram(struct ibv_context *context)
 	}
 	memset(&grh, 0, sizeof(grh));
 	CHECK(ibv_init_ah_from_wc(context, 1, &wc, &grh, &attr) == -1);
-	/* To no host here. */
+	/* The destination is no address of this host. */
 	grh.version_tclass_flow = htobe32(6u << 28);
 	grh.next_hdr = IPPROTO_UDP;
 	grh.dgid.raw[0] = 0x20;
@@ -263,7 +263,7 @@ static void check_ethernet_address(struct ibv_context *context)
 	uint8_t mac[6];
 	uint16_t vlan;
 
-	/* To ourselves, which needs no answer. */
+	/* The device's own address, which needs no reply from a neighbor. */
 	CHECK(ibv_query_gid(context, 1, 0, &attr.grh.dgid) == 0);
 	CHECK(ibv_resolve_eth_l2_from_gid(context, &attr, mac, &vlan) == 0);
 	attr.grh.sgid_index = GIDS - 1;

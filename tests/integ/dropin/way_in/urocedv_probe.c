@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 	CHECK(urocedv_query_gid_ex(context, 1, 256, &entry) == EINVAL);
 	pd = ibv_alloc_pd(context);
 	CHECK(pd);
-	/* The stock function asks the kernel by a descriptor that must not seem to succeed. */
+	/* The stock function sends a command to the descriptor; this must not seem to succeed. */
 	CHECK(!ibv_create_comp_channel(context));
 	channel = urocedv_create_comp_channel(context);
 	CHECK(channel);
