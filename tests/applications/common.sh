@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 # shellcheck shell=bash
 #
-# Sourced by the scripts beside it, each of which runs an application over uroce, checks the data,
-# and exits 0 or 1, or 77 if the packages of the application are missing.  Nothing is installed.
+# Sourced by the scripts in this directory, each of which runs an application over uroce, checks the
+# data, and exits 0 or 1, or 77 if the packages of the application are missing.  Nothing is
+# installed.
 set -euo pipefail
 
 applications=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -41,7 +42,7 @@ netdev=lo
 address=127.0.0.1
 at_server=()
 
-# Makes a network namespace for the servers, joined to ours by a pair of veth, which ends with it.
+# Makes a network namespace for the servers and a veth pair that joins it to ours and ends with it.
 make_second_host() {
 	local own peer
 
@@ -56,12 +57,12 @@ make_second_host() {
 		"${at_server[@]}" ip address add 10.79.1.2/24 dev uroce0 &&
 		"${at_server[@]}" ip link set uroce0 up && "${at_server[@]}" ip link set lo up ||
 		return 1
-	# The carrier comes some time later.
+	# The interfaces get their carrier some time later.
 	wait_until has_carrier
 	wait_until has_carrier "${at_server[@]}"
 }
 
-# has_carrier [COMMAND...]: in whose namespace
+# has_carrier [COMMAND...]: true if uroce0 has a carrier; COMMAND enters its namespace
 has_carrier() {
 	"$@" ip -brief link show uroce0 | grep -q LOWER_UP
 }
@@ -93,7 +94,7 @@ start() {
 	server=$!
 }
 
-# wait_until COMMAND...: up to 20 seconds
+# wait_until COMMAND...: waits up to 20 seconds until the command succeeds
 wait_until() {
 	local try
 

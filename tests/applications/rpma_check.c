@@ -36,7 +36,7 @@ static uint8_t byte_at(size_t i)
 	return (uint8_t)(i * 31 + i / 251 + i / 65536);
 }
 
-/* The last eight bytes are the atomic write's. */
+/* Checks all bytes of the file, the last eight of which are those of the atomic write. */
 static void verify(const uint8_t *bytes, const char *whose)
 {
 	for (size_t i = 0; i < BYTES; i++) {

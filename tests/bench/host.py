@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The machine that measures: where things are, who else uses it, and a network of its own."""
+"""The machine that measures: paths, its use by other processes, and network namespaces."""
 import contextlib
 import os
 import platform
@@ -16,12 +16,12 @@ BUILD = os.environ.get("UROCE_BUILD_DIR", os.path.join(ROOT, "build"))
 LIBRARIES = os.path.join(BUILD, "lib", "uroce")
 PROVIDER = os.path.join(LIBRARIES, "liburoce-rdmav34.so")
 SERVER_CPU, CLIENT_CPU = 1, 0
-# Below the range that the kernel picks ports from by itself.
+# Below the kernel's range of ephemeral ports.
 PORTS = range(20000, 32000)
 
 
 class Failed(Exception):
-    """Something could not run at all."""
+    """A program could not run, or has failed."""
 
 
 class Skipped(Exception):
@@ -34,20 +34,20 @@ def check_build():
 
 
 def program(name):
-    """The path of a program of ours."""
+    """The path of one of our bench programs."""
     path = os.path.join(BUILD, "tests", "bin", "bench_" + name)
     if not os.access(path, os.X_OK):
         raise Failed(f"{path} is not built")
     return path
 
 
-# Settings of uroce for the measure that is at work: settings().
+# Settings of uroce for the current measure, from settings().
 _SETTINGS = {}
 
 
 @contextlib.contextmanager
 def settings(chosen):
-    """Let everything that is started meanwhile have them."""
+    """Start programs with these settings while the context is active."""
     _SETTINGS.update(chosen)
     try:
         yield
@@ -56,7 +56,7 @@ def settings(chosen):
 
 
 def environment(extra=()):
-    """Ours, with uroce's libraries and no setting of uroce but settings() and those in extra."""
+    """Our environment with uroce's libraries, and with no settings but settings() and extra."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("UROCE_")}
     env["LD_LIBRARY_PATH"] = LIBRARIES
     env.update(_SETTINGS)
@@ -65,7 +65,7 @@ def environment(extra=()):
 
 
 def knows_setting(name):
-    """Whether the build reads this environment variable."""
+    """Returns true if the build reads this environment variable."""
     with open(PROVIDER, "rb") as file:
         return name.encode() + b"\0" in file.read()
 
@@ -82,7 +82,7 @@ def free_port():
 
 
 def listening(pid, port):
-    """Whether anything listens on the port in the network namespace of this process."""
+    """Returns true if a socket listens on the port in the network namespace of this process."""
     for table in ("tcp", "tcp6"):
         try:
             with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
@@ -112,7 +112,7 @@ def _own():
 
 
 class Watch:
-    """How many processors others used between entry and exit; counts ended children only."""
+    """Number of processors used by others from entry to exit; a running child counts as other."""
 
     def __enter__(self):
         self._start = time.monotonic(), _busy_and_stolen(), _own()
@@ -135,7 +135,7 @@ def _first_line(command):
 
 
 def describe():
-    """What a reader needs in order to judge the figures."""
+    """Facts about machine and build that a reader needs in order to judge the figures."""
     model = "unknown"
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -176,7 +176,7 @@ class Namespaces:
 
     @staticmethod
     def _remove_orphans():
-        """What runs that were killed have left behind."""
+        """Remove namespaces that killed runs have left."""
         done = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
         for name in re.findall(r"^uroce-bench-\d+-[sc]", done.stdout, re.M):
             if not os.path.exists("/proc/" + name.split("-")[2]):

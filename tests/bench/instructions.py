@@ -48,7 +48,7 @@ SIDES = ("server", "client")
 
 @dataclasses.dataclass
 class Counts:
-    """Executed by one process, or the difference of two."""
+    """Instructions and calls of one process, or the difference of two."""
     functions: collections.Counter  # instructions, by (library, function)
     calls: collections.Counter
 
@@ -59,7 +59,7 @@ class Counts:
         return Counts(functions, calls)
 
     def of(self, place):
-        """Instructions of the program or library at this path, or of those in this folder."""
+        """Instructions of the program or library at this path, or of those in this directory."""
         return sum(n for (library, _), n in self.functions.items() if library.startswith(place))
 
     def own(self):
@@ -68,16 +68,16 @@ class Counts:
 
 
 def _name(names, text):
-    """callgrind writes a name once, with a number that stands for it from then on."""
+    """The name of a function; callgrind writes it once, with a number that it uses from then on."""
     number, _, name = text.partition(" ")
     if name:
-        # Of a function that was made local, or into several, the name is what is in the source.
+        # The compiler adds such suffixes to copies and parts of a function: count it as one.
         names[number] = re.sub(r"\.(part|constprop|isra|cold|lto_priv).*", "", name)
     return names[number]
 
 
 def read(path):
-    """The file of callgrind, with instructions as the only event."""
+    """Read a file of callgrind that has instructions as the only event."""
     libraries, functions = {}, {}
     found = Counts(collections.Counter(), collections.Counter())
     library = function = callee = None
@@ -98,7 +98,7 @@ def read(path):
                 found.calls[callee] += int(value.split()[0])
                 inclusive = True
             elif re.match(r"[-+*\d]", line):
-                # The line behind "calls" is what the callee has used.
+                # The line after "calls" has the cost of the callee.
                 if not inclusive:
                     found.functions[(library, function)] += int(line.split()[1])
                 inclusive = False
@@ -110,12 +110,12 @@ def _watch(path):
             f"--callgrind-out-file={path}"]
 
 
-# A file for each thread, the first of which is the program's.
+# callgrind writes a file for each thread; this one is that of the main thread.
 MAIN = "-01"
 
 
 def _threads(path):
-    """Counts of the program's own thread, and of all others together."""
+    """Counts of the main thread, and of all other threads together."""
     others = Counts(collections.Counter(), collections.Counter())
     for other in glob.glob(glob.escape(path) + "-*"):
         if not other.endswith(MAIN):
@@ -132,7 +132,7 @@ def _environment():
 
 
 def _count_both(program, length, arguments):
-    """Of the server and the client, (of its own thread, of the others) each."""
+    """(Counts of the main thread, of the other threads) of the server and of the client."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, side) for side in SIDES]
         programs.perftest(program, *arguments, "-n", length, env=_environment(), timeout=TIMEOUT,
@@ -141,7 +141,7 @@ def _count_both(program, length, arguments):
 
 
 def _count_alone(lengths, *command):
-    """Of a program of ours, the last word of whose command is a length: Counts for each of them."""
+    """Yields Counts of one of our programs for each length, the last word of its command."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "counts")
         for length in lengths:
@@ -160,7 +160,7 @@ def idle_poll():
 
 
 def least():
-    """Of a round trip of one side, by a program that does no more than it must (least.c)."""
+    """Instructions of one side for a round trip of the minimal program (least.c)."""
     program = host.program("least")
     few, many = (counts.of(os.path.realpath(program))
                  for counts in _count_alone(LEAST_LENGTHS, program))
@@ -169,20 +169,20 @@ def least():
 
 @dataclasses.dataclass
 class Side:
-    """For each message or round trip, on one side."""
-    all: float  # by the thread that polls
+    """Instructions and empty polls for each message or round trip, on one side."""
+    all: float  # of the thread that polls
     helper: float
     idle_polls: float
     counts: Counts  # of all threads
     messages: int
 
     def busy(self):
-        """By the thread that polls, without empty polls."""
+        """Instructions of the thread that polls, without empty polls."""
         return self.all - self.idle_polls * idle_poll()
 
 
 def _count_sides(program, lengths, arguments):
-    """Server's and client's Side."""
+    """Count once; returns the server's and the client's Side."""
     short, long = (_count_both(program, length, arguments) for length in lengths)
     messages = lengths[1] - lengths[0]
     sides = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Everything that is measured, by name.  One call measures once and returns one number."""
+"""All measures by name.  Each call of a measure measures once and returns one number."""
 import concurrent.futures
 import dataclasses
 import tempfile
@@ -9,14 +9,14 @@ import host
 import instructions
 import programs
 
-# Seconds of one stream; latencies take numbers of messages that last about as long.
+# Duration of a stream in seconds; the numbers of messages of latencies take about as long.
 SECONDS = {False: 1, True: 1}
 RAW_SECONDS = {False: 0.5, True: 0.2}
 LATENCY_MESSAGES = {False: 20000, True: 3000}
 EVENT_MESSAGES = {False: 5000, True: 1000}
 HABIT_EXCHANGES = {False: 3000, True: 300}
 MANY = 10000
-MOST = 65536  # that a device has
+MOST = 65536  # queue pairs that a device has
 HANDLES = 100000
 CONNECTS = {False: 1000, True: 200}
 AT_ONCE = 1000
@@ -31,14 +31,14 @@ MAX_RUN_BYTES = 65507
 SMALL = 2
 WIRE_SMALL = SMALL + HEADERS - 2
 MEBI = 1 << 20
-# What the name of a measure ends in whose processes use shared memory.
+# Suffix of the names of measures whose processes use shared memory.
 SHM = ", shm"
 SWEEP_SIZES = (8, 64, 512, 4096, 16384, 65536, 262144, 1048576)
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """quick: the short form is wanted.  run(quick) returns a number in the unit."""
+    """run(quick) measures, in the short form if quick, and returns a number in the unit."""
     name: str
     unit: str
     run: Callable[[bool], float]
@@ -62,7 +62,7 @@ def _add(name, unit, run, settings=()):
 
 
 def _add_both(name, unit, run, settings=()):
-    """Through sockets, and through shared memory."""
+    """Add a measure twice: through sockets, and through shared memory."""
     _add(name, unit, run, settings)
     ALL[name + SHM] = Measure(name + SHM, unit, run, (*settings, "UROCE_SHM"), shm=True)
 
@@ -101,13 +101,13 @@ def _raw_latency(program, size, *options):
 
 
 def _packets(size):
-    """Wire size of a packet and packets of a system call that carry messages of this size."""
+    """Wire size of a packet, and packets per system call, for messages of this size."""
     wire = min(size, MTU) + HEADERS
     return wire, min(MAX_RUN_PACKETS, MAX_RUN_BYTES // wire)
 
 
 def _udp_stream(size, *options, run=None):
-    """Payload in GB/s of bursts of packets, full ones if not said, the headers not counted."""
+    """Payload in GB/s, without headers, of bursts of run packets (default: full bursts)."""
     wire, full = _packets(size)
     run = run or full
 
@@ -119,7 +119,7 @@ def _udp_stream(size, *options, run=None):
 
 
 def _tcp_stream(size, key, scale, **kwargs):
-    """The better of spinning and sleeping: which one it is depends on the size."""
+    """The better result of spinning and sleeping processes; the size decides which is better."""
     def once(quick):
         options = ["--size", size, "--seconds", RAW_SECONDS[quick]]
         return max(programs.raw("tcp", "stream", *options, **kwargs)[key],
@@ -133,7 +133,7 @@ def _many_qps_seconds(_):
 
 
 def _memory_per_qp(_):
-    """KiB at no entries in the queues, on the straight line through two numbers of entries."""
+    """KiB of a queue pair without queue entries, extrapolated from two numbers of entries."""
     few = programs.many_qps(MANY, FEW_ENTRIES)
     more = programs.many_qps(MANY, MORE_ENTRIES)
     worst = 0
@@ -148,7 +148,7 @@ def _idle(what):
 
 
 def _pairs(count, program, key, scale, *arguments):
-    """The sum over several pairs at the same time; the margins make sure that it is the same."""
+    """The sum over several pairs at once; perftest's margins let their measurements overlap."""
     def one(_):
         return programs.perftest(program, *arguments, "-D", 4, "-f", 1, timeout=60)[key] / scale
 
@@ -166,7 +166,7 @@ def _add_references():
     _add("TCP half round trip, blocking", "us", _raw_latency("tcp", SMALL, "--blocking"))
     _add(f"UDP stream, {run} x {wire} B", "GB/s", _udp_stream(MTU))
     _add("UDP stream from 64 MiB", "GB/s", _udp_stream(MTU, "--region", 64 * MEBI))
-    # What no WRITE or SEND of ours can be faster than; a WRITE of 64 KiB leaves in two calls.
+    # An upper limit of WRITE and SEND in uroce, which sends a WRITE of 64 KiB in two calls.
     for packets in (run, 8):
         _add(f"UDP stream with ICRC and copy, {packets} x {wire} B", "GB/s",
              _udp_stream(MTU, "--work", run=packets))
@@ -263,7 +263,7 @@ def threads_name(workload, units, kind):
 
 
 def _add_threads():
-    """Streams of threads and of processes, all together."""
+    """Total rates of simultaneous streams of threads and of processes."""
     for name, (workload, unit, scale) in THREAD_WORKLOADS.items():
         for units in THREAD_UNITS:
             for kind in ("threads", "contexts", "processes"):
@@ -273,7 +273,7 @@ def _add_threads():
 
 
 def _connect_less_trips(quick):
-    """What is not the three messages' way; each wakes a thread that sleeps."""
+    """Time to connect without the trips of three messages, each of which wakes a thread."""
     trip = _raw_latency("floor", WIRE_SMALL, "--blocking")(quick)
     return programs.connect("rdma", "one", CONNECTS[quick]) - 3 * trip
 
@@ -290,7 +290,7 @@ def _add_connects():
 
 
 def _add_instructions():
-    """For each message, and for each round trip of either side."""
+    """Instructions per message, and per round trip on either side."""
     write = ("ib_write_bw", (2000, 12000), "-s", 8)
     latency = ("ib_send_lat", (1000, 5000), "-s", SMALL)
     for name, side, command in (("ib_write_bw, 8 B", 1, write),
@@ -307,7 +307,7 @@ def _add_instructions():
 
 
 def _sweep_messages(size, quick):
-    """Enough for a median, few enough for a second."""
+    """Number of messages: enough for a median, and few enough to take a second."""
     return max(200, min(LATENCY_MESSAGES[quick], 200 * MEBI // size))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Three pictures over the size of messages, by gnuplot: latency, bandwidth, message rate."""
+"""Draws three plots over the message size by gnuplot: latency, bandwidth, message rate."""
 import os
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ set key {key} top
 
 
 def names():
-    """Every measure that the pictures need."""
+    """Names of the measures that the plots need."""
     needed = [_measure(series, what, size) for what, lines in (("latency", LATENCY),
                                                                ("stream", STREAM))
               for size in SWEEP_SIZES for series, _ in lines]
@@ -37,7 +37,7 @@ def names():
 
 
 def _measure(series, what, size):
-    # A raw stream of packets does not know how many of them make a message.
+    # A raw UDP stream has packets but no messages: one of full packets serves all larger sizes.
     if (series, what) == ("UDP", "stream"):
         size = min(size, MTU)
     if series.endswith(SHM):
@@ -55,7 +55,7 @@ def _points(results, series, what, value):
 
 
 def _script(output, title, unit, key, curves):
-    """gnuplot's program with the data inside."""
+    """A gnuplot script that contains the data."""
     lines, data = [], []
     for name, points in curves:
         lines.append(f"'-' using 1:2 with linespoints linewidth 2 title '{name}' noenhanced")
@@ -65,7 +65,7 @@ def _script(output, title, unit, key, curves):
 
 
 def draw(folder, results, subtitle):
-    """The paths of what was drawn."""
+    """Draw the plots that there are results for; returns their paths."""
     if not shutil.which("gnuplot"):
         print("no plots: gnuplot is not installed")
         return []

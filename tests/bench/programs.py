@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a server and its client, ours or stock ones, and reads what they report."""
+"""Runs programs, our own and pairs of stock ones, and reads their reports."""
 import contextlib
 import json
 import os
@@ -19,16 +19,16 @@ GID_INDEX = "0"
 START_SECONDS = 20
 # perftest counts MiB, see its --help: "MiB=2^20 byte, while Gb=10^9 bits".
 PERFTEST_MB = 1 << 20
-# The report has six digits after the point of a rate in millions, and two of MiB/s.
+# The report has six decimals of a rate in millions, and two of MiB/s.
 REPORT_TOLERANCE = 0.02
 
 
 class Process:
-    """One started program, whose output goes to a file: some of it is longer than a pipe."""
+    """A running program.  Its output goes to a file, since it may be longer than a pipe holds."""
 
     def __init__(self, command, cpu, env, netns=None):
         prefix = ["ip", "netns", "exec", netns] if netns else []
-        # Whatever ends this process ends what it has started.
+        # The programs are killed when this process ends for whatever reason.
         prefix += ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(cpu)]
         self.command = command
         self._output = tempfile.TemporaryFile()
@@ -38,7 +38,7 @@ class Process:
         self.pid = self._popen.pid
 
     def output(self):
-        # The file's position belongs to the program.
+        # The program writes at the file's position, so this must not move it.
         size = os.fstat(self._output.fileno()).st_size
         return os.pread(self._output.fileno(), size, 0).decode(errors="replace")
 
@@ -51,7 +51,7 @@ class Process:
         self._popen.wait()
 
     def finish(self, deadline):
-        """Its output, once it has ended well; Failed otherwise."""
+        """Wait for the program to succeed and return its output; raises Failed otherwise."""
         try:
             code = self._popen.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -95,10 +95,10 @@ def _need(name):
 
 def stock_pair(name, options, arguments, env=(), veth=False, timeout=30, under=((), ())):
     """
-    The client's output of a stock program that takes -p PORT and the server's address.
+    Run a stock program that takes -p PORT and the server's address; returns the client's output.
 
-    options are those of the device, which differ: one list for the server, one for the client.
-    under are the words in front of either command, of a program that watches it.
+    options: those of the device, which differ, one list for the server and one for the client.
+    under: words in front of either command, of a program that watches it (perf, valgrind).
     """
     _need(name)
     spaces = host.NAMESPACES.require().names if veth else (None, None)
@@ -118,7 +118,7 @@ def stock_pair(name, options, arguments, env=(), veth=False, timeout=30, under=(
 
 
 def _report_lines(text):
-    """The numbers below the line that starts with #bytes, and that line."""
+    """The last line that starts with #bytes, and the rows of numbers below it."""
     header, rows = None, []
     for line in text.splitlines():
         if line.strip().startswith("#bytes"):
@@ -143,20 +143,20 @@ def _latency(header, row):
 
 
 def _bandwidth(header, row):
-    # Releases after 4.5 say MiB/sec, and have meant it before.
+    # Releases after 4.5 print MiB/sec; older ones print MB/sec and mean MiB/sec.
     if not re.search(r"BW average\[Mi?B/sec\]", header) or "MsgRate[Mpps]" not in header:
         raise Failed(f"unknown report of perftest: {header}")
     size, count, _, megabytes, rate = row[:5]
     result = {"bytes": size, "count": count, "bytes_per_s": megabytes * PERFTEST_MB,
               "per_s": rate * 1e6}
-    # Both columns say the same, if their units are what we think they are.
+    # Both columns agree if their units are those that we assume.
     implied = result["per_s"] * size
     if abs(implied - result["bytes_per_s"]) > REPORT_TOLERANCE * result["bytes_per_s"] + 1e4:
         raise Failed(f"the columns of perftest's report disagree: {row}")
     return result
 
 
-# The program was off its processor too often while it timed the clock, and has no figures.
+# perftest was preempted too often while it calibrated the clock, and has no figures.
 _NO_CLOCK = re.compile(r"^Correlation coefficient r\^2: ", re.MULTILINE)
 _TRIES = 3
 
@@ -187,7 +187,7 @@ def pingpong(*arguments, timeout=30):
 
 
 def raw(name, mode, *options, veth=False, timeout=20):
-    """What bench_floor or bench_tcp reports."""
+    """Run bench_NAME, such as bench_floor or bench_tcp, and return its report."""
     command = [host.program(name), mode, "--cpus", f"{host.SERVER_CPU},{host.CLIENT_CPU}"]
     if veth:
         spaces = host.NAMESPACES.require()
@@ -198,7 +198,7 @@ def raw(name, mode, *options, veth=False, timeout=20):
 
 
 def connect(how, what, count, timeout=60):
-    """Microseconds until connected: the median of one after the other, or all at once."""
+    """Microseconds to connect: median of one after the other, or total of all at once."""
     cpus = f"{host.SERVER_CPU},{host.CLIENT_CPU}"
     command = [host.program("connect"), how, what, cpus, str(count)]
     with started(command, cpus, host.environment()) as process:
@@ -206,7 +206,7 @@ def connect(how, what, count, timeout=60):
 
 
 def habit(what, think_us, count, timeout=60):
-    """What one exchange takes, in us: habits.c."""
+    """Mean time of an exchange in us: habits.c."""
     command = [host.program("habits"), DEVICE, what, str(think_us), str(count)]
     with started(command, f"{host.CLIENT_CPU},{host.SERVER_CPU}", host.environment()) as process:
         return json.loads(process.finish(time.monotonic() + timeout))["us"]
@@ -226,7 +226,7 @@ def many_qps(count, entries, timeout=60):
 
 
 def many_handles(count, timeout=60):
-    """Seconds to make so many address handles and to destroy them."""
+    """Seconds to create and to destroy this number of address handles."""
     command = [host.program("many_handles"), DEVICE, str(count)]
     with started(command, host.CLIENT_CPU, host.environment()) as process:
         report = json.loads(process.finish(time.monotonic() + timeout))
@@ -234,7 +234,7 @@ def many_handles(count, timeout=60):
 
 
 def _cpu_ns(pid):
-    """Time on a processor of all threads of a process."""
+    """Processor time of all threads of a process."""
     total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
@@ -243,7 +243,7 @@ def _cpu_ns(pid):
 
 
 def idle(what, settle, seconds):
-    """The part of a processor that an idle process uses, in per cent."""
+    """Percentage of a processor that an idle process uses."""
     command = [host.program("idle"), DEVICE, what]
     with started(command, host.CLIENT_CPU, host.environment()) as process:
         deadline = time.monotonic() + START_SECONDS

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The table, and the same as JSON."""
+"""Prints the table of results, and writes the same as JSON."""
 import json
 import os
 import statistics
 
 import measures
 
-# More than this part of a processor used by others, and a figure is marked.
+# A figure is marked if others used more than this fraction of a processor.
 FOREIGN_LIMIT = 0.1
 MARK = "~"
 
 
 class Results:
-    """What each measure has given, round by round."""
+    """Results of each measure, round by round."""
 
     def __init__(self):
         self.values = {}
@@ -37,7 +37,7 @@ class Results:
 
 
 def figure(value, unit):
-    """Three digits that count, and never an exponent."""
+    """The value with three significant digits, and never with an exponent."""
     digits = 0
     while 0 < value * 10 ** digits < 99.5 and digits < 4:
         digits += 1
@@ -45,7 +45,7 @@ def figure(value, unit):
 
 
 def judge(target, results):
-    """One row: what was wanted, what was measured, and the verdict."""
+    """Returns a target's row: the bound, the measured value, and the verdict."""
     row = {"target": target.measure, "wanted": target.wanted(), "measured": None,
            "reference": None, "ratio": None, "met": None}
     missing = [name for name in target.measures() if results.median(name) is None]
@@ -97,13 +97,13 @@ def _disturbed_part(results):
 
 
 def quality(results):
-    """One word for a picture's title."""
+    """The quality of the measurements, for the title of a plot."""
     part = _disturbed_part(results)
     return f"{part:.0%} disturbed" if part else "quiet machine"
 
 
 def warn(results, loads):
-    """Says aloud when the machine was not ours."""
+    """Print how busy the machine was, with a warning if others disturbed measurements."""
     if not results.foreign:
         return
     print(f"load average {loads[0][0]:.2f} before, {loads[1][0]:.2f} after; other processes used "

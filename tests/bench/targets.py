@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What is wanted: a measure, and the bound that it has to keep."""
+"""Targets: measures, and the bounds that they must keep."""
 import dataclasses
 from typing import Optional
 
@@ -9,7 +9,7 @@ from measures import AT_ONCE, HANDLES, MANY, MORE_AT_ONCE, MOST, PAIRS
 UDP_SPIN = "UDP half round trip, spinning"
 UDP_BLOCK = "UDP half round trip, blocking"
 UDP_STREAM = "UDP stream, 15 x 4128 B"
-# With the work that RoCEv2 asks of a sender.
+# With the work that RoCEv2 requires for each packet.
 UDP_ICRC = "UDP stream with ICRC and copy, 15 x 4128 B"
 TCP_SPIN = "TCP half round trip, spinning"
 TCP_STREAM = "TCP stream, 1 MiB"
@@ -18,17 +18,17 @@ WRITE = "ib_write_bw, 64 KiB"
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """measure <= bound, or >= where more is better; bound is a factor where reference is named."""
+    """measure <= bound, or >= if more is better; with a reference, bound is a factor to it."""
     measure: str
     sense: str
     bound: float
     reference: Optional[str] = None
-    # 2 where the measure is a whole round trip and the reference half of one.
+    # 2 if the measure is a whole round trip and the reference half of one.
     scale: float = 1.0
     quick: bool = False
 
     def ratio(self, measured, reference):
-        """What is compared with the bound."""
+        """The value to compare with the bound."""
         return measured / (self.scale * reference) if self.reference else measured
 
     def met(self, ratio):
@@ -78,7 +78,7 @@ def _rates():
 
 
 def _the_rest():
-    # A tick of the clock each second would be 0.001 %; more than this is work.
+    # A clock tick each second would be 0.001 %; a process that exceeds the bound does work.
     for what in ("device open", "waiting for an event"):
         yield Target(f"idle, {what}", "<=", 0.1, quick=what != "device open")
     yield Target("memory of a queue pair", "<=", 8)
@@ -90,7 +90,7 @@ def _the_rest():
 
 
 def _threads():
-    """Where there are as many processors as threads of both sides; else other bounds count."""
+    """For machines with as many processors as threads of both sides; else other bounds apply."""
     for name in measures.THREAD_WORKLOADS:
         for units in measures.THREAD_UNITS:
             yield Target(measures.threads_name(name, units, "threads"), ">=", 0.8,
@@ -111,7 +111,7 @@ def _instructions():
 
 
 def _through_memory(target):
-    """The same target where the processes use shared memory; None where that is no difference."""
+    """The same target with shared memory; None if the measure has no such variant."""
     if target.measure + measures.SHM not in measures.ALL:
         return None
     reference = target.reference
@@ -123,7 +123,7 @@ def _through_memory(target):
 _SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest(), *_threads(), *_connects(),
             *_instructions()]
 ALL = _SOCKETS + [twin for twin in map(_through_memory, _SOCKETS) if twin]
-# Measured for the reader, compared with nothing.
+# Measured for information, without a bound.
 BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
           "UDP stream with ICRC and copy, 8 x 4128 B", "UDP stream, 128 x 40 B", "TCP stream, 8 B",
           "connect", "TCP connect",

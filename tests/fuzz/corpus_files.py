@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Where the inputs are that fuzzing begins with; buildlib/check-corpora has them made elsewhere."""
+"""Writes initial inputs of fuzzers; buildlib/check-corpora sets UROCE_CORPUS to another place."""
 import os
 import pathlib
 
@@ -7,7 +7,7 @@ CORPUS = pathlib.Path(os.environ.get("UROCE_CORPUS", pathlib.Path(__file__).pare
 
 
 def write(name, inputs):
-    """Into corpus/name, each of the inputs: {file: bytes}."""
+    """Write the inputs, {file: bytes}, into corpus/name."""
     folder = CORPUS / name
     folder.mkdir(parents=True, exist_ok=True)
     for file, data in inputs.items():

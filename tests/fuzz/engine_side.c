@@ -163,7 +163,7 @@ static void make_qp(struct side *side, enum eng_qp_type type)
 	eng_set_resp_res(side->qp, side->replay, REPLAY_DEPTH);
 }
 
-/* Attributes that modify_qp would let through. */
+/* Sets attributes that modify_qp would accept. */
 static void set_attr(struct side *side, uint32_t mtu)
 {
 	struct eng_attr *attr = eng_qp_attr(side->qp);
@@ -171,7 +171,7 @@ static void set_attr(struct side *side, uint32_t mtu)
 
 	attr->mtu = mtu;
 	attr->dest_qpn = QPN + 1 - side->number;
-	/* Both directions begin near the wrap or near the start. */
+	/* PSNs of one direction begin near the wrap, those of the other near the start. */
 	attr->sq_psn = side->number ? 0xfffff8 : 3;
 	attr->rq_psn = side->number ? 3 : 0xfffff8;
 	attr->access = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC | ENG_FLUSH_GLOBAL |
@@ -204,14 +204,14 @@ void side_raise(struct side *side, enum eng_qp_state to)
 {
 	eng_set_state(side->qp, ENG_RESET, script.now);
 	side->done_send = side->next_send;
-	/* Shared receives stay, but not the one that was under way. */
+	/* Shared receives stay, except for the one that was in use. */
 	side->done_recv = side->next_recv - eng_ring_used(&side->rq);
 	side->has_burst = false;
 	for (unsigned int s = ENG_INIT; s <= to; s++)
 		eng_set_state(side->qp, (enum eng_qp_state)s, script.now);
 }
 
-/* Any list of elements whose sum is length; some of them wrong. */
+/* Fills any list of elements, some of them invalid; returns the sum of their lengths. */
 static uint32_t fill_sges(struct side *side, struct eng_sge *sge, uint32_t *count)
 {
 	uint32_t length = 0, n = next8() % (MAX_SGE + 1);
@@ -309,7 +309,7 @@ void side_check(struct side *side)
 	require(eng_ring_used(&side->sq) <= SLOTS && eng_ring_used(&side->rq) <= SLOTS);
 	require(view.state != ENG_ERR || view.sq_used == 0);
 	require(eng_tx_name(view.waiting) != NULL);
-	/* Every byte is what the one before it is. */
+	/* Every byte equals the one before it. */
 	require(source[0] == SOURCE && memcmp(source, source + 1, SMALL_REGION - 1) == 0);
 }
 

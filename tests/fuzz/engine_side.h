@@ -61,8 +61,8 @@ struct side {
 	uint8_t staging[STAGING_BYTES];
 	bool has_burst;
 	bool datagrams;		       /* UD */
-	uint64_t next_send, next_recv; /* to be posted */
-	uint64_t done_send, done_recv; /* at least this is completed next */
+	uint64_t next_send, next_recv; /* wr_id of the next request to post */
+	uint64_t done_send, done_recv; /* lowest wr_id that may complete next */
 	unsigned int number;
 };
 
@@ -86,7 +86,7 @@ uint32_t region_key(const struct side *side, unsigned int kind);
 
 void side_make(struct side *side, unsigned int number, enum eng_qp_type type, uint32_t mtu);
 void side_free(struct side *side);
-/* Through RESET up to state to. */
+/* Moves the queue pair through RESET up to the state to. */
 void side_raise(struct side *side, enum eng_qp_state to);
 void side_post_send(struct side *side);
 void side_post_recv(struct side *side);

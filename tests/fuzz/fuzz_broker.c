@@ -46,7 +46,7 @@ static void check_slots(const union broker_message *message)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* A copy of just that, so that the sanitizer sees any byte read beyond it. */
+	/* A copy of exactly this size, so that the sanitizer detects reads beyond it. */
 	uint8_t *bytes = malloc(size ? size : 1);
 	union broker_message message;
 	size_t length, payload = 0;

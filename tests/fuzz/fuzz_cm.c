@@ -31,7 +31,7 @@ static struct {
 	uint8_t wire[WIRE][MAD_BYTES];
 } world;
 
-/* 10.77.0.3 talks to 10.77.0.2, as the passive side of the captures. */
+/* Path of the passive side of the captures, from 10.77.0.3 to 10.77.0.2. */
 static const struct cm_path path = {
 	.device = 1,
 	.sgid = { [10] = 0xff, 0xff, 10, 77, 0, 3 },
@@ -79,7 +79,7 @@ static void on_send(void *owner, const struct cm_path *to, const uint8_t *mad)
 	memcpy(world.wire[world.on_wire++ % WIRE], mad, MAD_BYTES);
 }
 
-/* Last event of a connection: nothing may follow the final one. */
+/* With REP or ESTABLISHED the attributes of the queue pair must be known. */
 static void on_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
 {
 	struct cm_qp_attr attr;
@@ -182,7 +182,7 @@ static void destroy(struct cm_conn **place)
 static void receive(const uint8_t *bytes, size_t length, bool from_itself)
 {
 	const struct cm_path *from = from_itself ? &to_itself : &path;
-	/* Nothing may be read beyond its end. */
+	/* A copy of exactly this length, so that the sanitizer detects reads beyond it. */
 	uint8_t *copy = malloc(length + 1);
 
 	memcpy(copy, bytes, length);
@@ -191,7 +191,7 @@ static void receive(const uint8_t *bytes, size_t length, bool from_itself)
 	free(copy);
 }
 
-/* A message of any kind that fits a connection, or almost. */
+/* Receives a forged message of any kind that belongs to a connection, or almost. */
 static void forge(struct cm_conn *conn)
 {
 	struct cm_conn_info info = { .local_id = 0 };

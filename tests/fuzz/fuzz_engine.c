@@ -45,7 +45,7 @@ static void put_on_wire(const uint8_t *bytes, uint32_t length, unsigned int to)
 	flight->to = to;
 }
 
-/* Every packet of a burst parses and has the size that the rule of UDP_SEGMENT gives it. */
+/* Checks that each packet of a burst parses and has a size that UDP_SEGMENT allows; sends it. */
 static void check_burst(struct side *side)
 {
 	static uint8_t whole[65536];
@@ -76,7 +76,7 @@ static void check_burst(struct side *side)
 	}
 }
 
-/* The facts may be anything, too; what was written before they counted goes by the clock. */
+/* Inputs of the caller, which may be anything.  Newer ones are not in scripts: time stands in. */
 static struct eng_tx_ctx hint_of(uint8_t how)
 {
 	return (struct eng_tx_ctx){
@@ -118,7 +118,7 @@ static void transmit(struct side *side)
 	/* A bare responder with nothing long to answer comes to an end. */
 }
 
-/* The link did not take the burst: that is known before anything else happens to the QP. */
+/* The link has refused the burst, which is known before anything else happens to the QP. */
 static void unsent(struct side *side)
 {
 	if (side->has_burst)
@@ -129,7 +129,7 @@ static void unsent(struct side *side)
 static void receive(struct side *side, const uint8_t *bytes, uint32_t length)
 {
 	struct wire_packet packet;
-	/* Its own block of memory, gone afterwards: nothing may be kept of it. */
+	/* A separate block of memory, freed afterwards: the engine must keep no pointer into it. */
 	uint8_t *copy = malloc(length ? length : 1);
 
 	memcpy(copy, bytes, length);
@@ -139,7 +139,7 @@ static void receive(struct side *side, const uint8_t *bytes, uint32_t length)
 	free(copy);
 }
 
-/* Deliver one packet that is under way: in order or not, and perhaps keep it for once more. */
+/* Delivers or loses a packet in flight, in order or not; may keep it to be delivered again. */
 static void deliver(void)
 {
 	uint8_t how = next8();
@@ -153,7 +153,7 @@ static void deliver(void)
 	if (!(how & 0x20)) {
 		receive(&world.sides[flight.to], flight.bytes, flight.length);
 		if (how & 0x10)
-			return; /* comes again */
+			return; /* may be delivered again */
 	}
 	free(flight.bytes);
 	world.in_flight--;
@@ -172,7 +172,7 @@ static void deliver_all(void)
 	}
 }
 
-/* A forged packet: fields that are near to what would fit. */
+/* Delivers a forged packet whose fields are close to valid values. */
 static void forge(struct side *side)
 {
 	static const uint8_t payload[WIRE_MAX_MTU] = { 0x77 };
@@ -356,7 +356,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (int steps = 0; script.left > 0 && steps < MAX_STEPS; steps++)
 		take_step(next8());
-	/* Everything that was under way is taken off when its QP goes. */
+	/* A QP that is moved to ERR or RESET takes nothing of the in-flight budget any more. */
 	for (unsigned int i = 0; i < SIDES; i++)
 		eng_set_state(world.sides[i].qp, (enum eng_qp_state)(i ? ENG_RESET : ENG_ERR),
 			      script.now);

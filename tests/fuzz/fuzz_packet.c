@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where foreign bytes come in.  Whatever they are, parsing and checking the ICRC read
- * nothing beyond them; what parses builds the same bytes again, but for reserved bits; and an ICRC
- * that we put is found right.
+ * The parser and the ICRC check with any bytes as a packet from the network: both read nothing
+ * beyond the bytes; a packet that parses is built again to the same bytes, except for reserved
+ * bits; and an ICRC that we write is found right.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void clear_reserved(uint8_t *packet)
 		memset(packet + WIRE_BTH_BYTES, 0, 16);
 }
 
-/* wire_parse() leaves alone what the opcode does not have, so both structures start as zeros. */
+/* wire_parse() does not set fields that the opcode lacks, so both structures start as zeros. */
 static void check_parsed(const uint8_t *data, size_t size, const struct wire_packet *p)
 {
 	uint8_t expected[WIRE_MAX_PACKET_BYTES], built[WIRE_MAX_HEADER_BYTES];
@@ -64,7 +64,7 @@ static void check_parsed(const uint8_t *data, size_t size, const struct wire_pac
 	require(memcmp(&again, p, sizeof(again)) == 0);
 }
 
-/* Any bytes may be checked; of our own ICRC nothing but right comes out. */
+/* Any bytes may be checked; an ICRC of our own must be found right. */
 static void check_icrc(const uint8_t *data, size_t size, struct wire_path *path, uint16_t ip_id)
 {
 	uint16_t found = ip_id;
@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (wire_parse(data, size, &p) == WIRE_OK)
 		check_parsed(data, size, &p);
 
-	/* Addresses and identification from the bytes too: the ICRC must not depend on ours. */
+	/* Addresses and identification are from the input too, so that they take many values. */
 	if (size >= 2)
 		memcpy(&ip_id, data + size - 2, 2);
 	memcpy(path.src, data, size < 16 ? size : 16);

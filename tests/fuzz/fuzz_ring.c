@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The reader of a ring, and then its writer, while the other process may have written anything into
- * it: any positions, any frame headers, changing all the time.  Both report that the ring is broken
- * or stay within it; nothing around it is accessed, and a reader without new input stops.
+ * The reader and the writer of a ring in shared memory, into which the other process may write
+ * anything at any time: positions and frame headers.  Both report that the ring is broken or stay
+ * within it; memory around it is not accessed, and a reader without new input stops.
  *
- * The input: the reader's position (in units, and the number of rounds before), the number of units
+ * The input: the reader's position (in units, and the number of rounds before), the number of bytes
  * written, then steps of STEP_BYTES: the action, the place (in units from the reader or the start),
  * and a number.
  */
@@ -21,20 +21,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
 	ROOM = UROCE_ABI_RING_BYTES,
 	UNIT = UROCE_ABI_RING_ALIGN,
-	/* Around the ring, beside what the sanitizer sees. */
+	/* Bytes before and after the ring that are checked, in addition to the sanitizer. */
 	GUARD = 65536,
 	START_BYTES = 8,
 	STEP_BYTES = 8,
 };
 
 enum step {
-	STEP_HEAD,    /* a frame's head of number bytes */
-	STEP_WRITTEN, /* written, number bytes further on */
-	STEP_READ,    /* the same with read, which is the reader's own: for the writer */
+	STEP_HEAD,    /* store the header of a frame of number bytes */
+	STEP_WRITTEN, /* add number to the shared position written */
+	STEP_READ,    /* add number to the shared position read, which only the writer reads */
 	STEP_NEXT,
 	STEP_RELEASE,
-	STEP_DRAIN, /* all that there is */
-	STEP_WRITE, /* number bytes */
+	STEP_DRAIN, /* read and release all frames */
+	STEP_WRITE, /* write a frame of number bytes */
 	STEP_REOPEN,
 	STEP_COUNT,
 };
@@ -88,7 +88,7 @@ static enum link_ring_result next(void)
 	if (result == LINK_RING_OK)
 		check_frame(&frame, bytes);
 	given = result == LINK_RING_OK;
-	/* Only a release gives room, but for what was left out up to the ring's end. */
+	/* Only a release frees room, except for space that is skipped up to the ring's end. */
 	if (reader.read == own)
 		require(shared.read == read);
 	else
@@ -124,7 +124,7 @@ static void write_frame(uint32_t number)
 	enum link_ring_result result = link_ring_write(&writer, &frame, &piece, 1);
 
 	require(result != LINK_RING_EMPTY);
-	/* The distance and not the order: a forged position may wrap. */
+	/* Compares the distance and not the order: a forged position may wrap. */
 	if (result == LINK_RING_OK)
 		require(shared.written == writer.written && writer.written != own &&
 			writer.written - own <= ROOM && writer.written % UNIT == 0);
@@ -135,7 +135,7 @@ static void write_frame(uint32_t number)
 static void put_head(uint16_t unit, uint32_t bytes)
 {
 	struct uroce_abi_frame frame = { .bytes = bytes };
-	/* From the reader on, or from the start. */
+	/* Counted from the reader's position, or from the start. */
 	uint64_t at = unit & 0x8000 ? (reader.read / UNIT + (unit & 0x7fff)) * UNIT
 				    : (uint64_t)unit * UNIT;
 
@@ -194,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(memory.data, 0, ROOM);
 	memset(&shared, 0, sizeof(shared));
 	given = false;
-	/* The reader's position is its own, and right; what is written is anything. */
+	/* The reader's position is its own, and valid; the position written may be anything. */
 	shared.read = (number_at(data, 2) + (uint64_t)data[2] * (ROOM / UNIT)) * UNIT;
 	shared.written = shared.read + (uint64_t)(int64_t)(int32_t)number_at(data + 4, 4);
 	link_ring_open_reader(&reader, &shared, memory.data);

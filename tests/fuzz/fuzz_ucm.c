@@ -31,7 +31,7 @@ enum {
 };
 
 static uint8_t answers[4096];
-/* Values of options: all off, or 1. */
+/* Values of options: 0 at offset 0, and 1 at offset 64. */
 static const uint8_t values[128] = { [64] = 1 };
 
 struct input {
@@ -47,7 +47,7 @@ static uint8_t take(struct input *input)
 	return *input->bytes++;
 }
 
-/* Where a command has the address of its answer, or of an option's value. */
+/* Offset in a command of the address of its response, or of an option's value; BODY: none. */
 static size_t address_at(unsigned int command)
 {
 	switch (command) {
@@ -69,7 +69,7 @@ static size_t address_at(unsigned int command)
 	}
 }
 
-/* Offset of the program's private data within a command. */
+/* Offset of the program's private data within a command; BODY: none. */
 static size_t data_at(unsigned int command)
 {
 	switch (command) {
@@ -82,7 +82,10 @@ static size_t data_at(unsigned int command)
 	}
 }
 
-/* All fields come first: a length of one byte would not reach those behind the data. */
+/*
+ * Offset in a command of byte i of the input, in which all fields precede the private data: a
+ * length of one byte would not reach fields after the data.
+ */
 static size_t place_of(unsigned int command, size_t i)
 {
 	const size_t fields = BODY - RDMA_MAX_PRIVATE_DATA;
@@ -107,7 +110,7 @@ static void call(struct input *input, const int *channels, unsigned int command,
 		address = (uintptr_t)values + (how & 0x40);
 	if (at < BODY)
 		memcpy(body + at, &address, sizeof(address));
-	/* Handles are small, and the other channel's number is no secret. */
+	/* Small handles occur in the input by chance, but not the other channel's descriptor. */
 	if (command == RDMA_USER_CM_CMD_MIGRATE_ID)
 		memcpy(body + 12, &channels[!(how & 1)], 4);
 	world_call(channels[how & 1], command, body, in < BODY ? in : BODY,
@@ -162,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		world_close(channels[i]);
 	if (world_ports())
 		abort();
-	/* A closed connection may exist until its peer knows, or until it gives up. */
+	/* A closed connection may exist until its peer has been notified, or until retries end. */
 	for (int i = 0; i < 3; i++) {
 		world_deliver();
 		world_pass(UINT64_C(100000000000));

@@ -29,7 +29,7 @@ ENDPOINT = bytes(10) + b"\xff\xff\x7f\0\0\1" + bytes(8)
 
 
 def message(name, *words, error=0, version=VERSION):
-    """A header, and what follows: numbers of 32 bits, or bytes."""
+    """A message of a header and words, which are 32-bit numbers or bytes."""
     return struct.pack("<IIIi", TYPE[name], version, 7, error) + b"".join(
         word if isinstance(word, bytes) else struct.pack("<I", word) for word in words)
 

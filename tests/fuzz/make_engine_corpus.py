@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Makes corpus/engine: scripts for fuzz_engine that walk through the protocol as it should go.
+"""Makes corpus/engine: scripts for fuzz_engine with typical exchanges of the protocol.
 
-The format is that of fuzz_engine.c: five bytes of configuration for each side behind the first
-byte, then steps.  What the fuzzer found beyond these lies in the same folder.
+The format is that of fuzz_engine.c: after the first byte five bytes of configuration for each side,
+then steps.  Inputs that the fuzzer has found are in the same directory.
 """
 import corpus_files
 
@@ -21,7 +21,7 @@ def step(number, side, *arguments):
 
 
 def element_byte(kind):
-    """REGIONS is 5: the byte whose remainder is kind and that has bit 6 set, bit 7 clear."""
+    """A byte whose remainder by REGIONS (5) is kind, with bit 6 set and bit 7 clear."""
     return next(value for value in range(0x40, 0x80) if value % 5 == kind)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Makes corpus/ucm: inputs for fuzz_ucm (its format is described there) whose commands listen,
-connect and do what programs do with connections, so that mutations of them do it in other ways."""
+connect and use connections as programs do, as a basis for mutations."""
 import socket
 import struct
 
@@ -17,7 +17,7 @@ AF_IB = 27
 SERVER, CLIENT = 0, 1  # channels
 PORT = 7471
 REUSE, AF_ONLY = 1, 2
-ANSWER = bytes(8)  # the fuzzer writes the address
+ANSWER = bytes(8)  # address of the response; fuzz_ucm sets it
 
 
 def step(what, how=0):
@@ -49,7 +49,7 @@ def create(channel, space=TCP, qp_type=RC):
 
 
 def by_id(what, channel, handle, *arguments):
-    """Commands that are an answer's address, an id and numbers."""
+    """A command that consists of the address of its response, an id and numbers."""
     return command(what, channel, ANSWER + struct.pack(f"<{1 + len(arguments)}I", handle,
                                                        *arguments))
 
@@ -100,7 +100,7 @@ def resolve_ib(channel, handle):
 
 
 def parameters(number, length, valid=1):
-    """Of the data only the length: bytes that are not given are zeros."""
+    """Parameters before and after private data, of which only the length is given: it is zeros."""
     return struct.pack("<II", number, 0), bytes([length, 0, 3, 2, 0, 6, 5, valid])
 
 
@@ -128,7 +128,7 @@ def notify(channel, handle, event=4):
 
 
 def migrate(to, handle):
-    """The fuzzer writes the other channel's number."""
+    """fuzz_ucm sets the descriptor of the other channel."""
     return command(MIGRATE, to, ANSWER + struct.pack("<II", handle, 0))
 
 

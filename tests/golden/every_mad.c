@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * every_mad: one message of each kind with a value of its own in each field, for judges that share
- * no code with us.  A line "message NAME BYTES" (hexadecimal), then a line "field NAME VALUE" for
- * each of its fields that is a number.
+ * every_mad: prints one message of each kind with a different value in each field, for judges that
+ * share no code with uroce: a line "message NAME BYTES" (hexadecimal), then a line "field NAME
+ * VALUE" for each of its numeric fields.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define LONGEST_NUMBER 64
 
-/* Different in all bits from field to field; any constant does. */
+/* Returns a value for the field of this row; any constant that makes them differ will do. */
 static uint64_t value_of(uint64_t row, unsigned int width)
 {
 	uint64_t value = (row + 1) * UINT64_C(0x9e3779b97f4a7c15);

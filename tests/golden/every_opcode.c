@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * every_opcode FILE: writes a capture of packets of every opcode with random fields, built by our
- * own code, for other decoders to judge.  On standard output a line for each packet: NAME=VALUE of
- * every field that it has, in decimal, under the names that tshark has for them.
+ * own code, to be checked by other decoders.  Prints a line for each packet: NAME=VALUE for each of
+ * its fields, in decimal, with the field names of tshark.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static struct wire_packet random_bth(uint8_t opcode)
 	p.solicited = random() & 1;
 	p.migrated = random() & 1;
 	p.pkey = (uint16_t)random();
-	/* Not 1 nor all ones: those are management and multicast, and are decoded further. */
+	/* Neither 1 (MADs) nor all ones (multicast), whose payload would be decoded further. */
 	p.dest_qpn = 2 + random_24() % (WIRE_24BIT_MASK - 2);
 	p.ack_request = random() & 1;
 	p.psn = random_24();
@@ -113,7 +113,7 @@ static void add_response_headers(struct wire_packet *p, uint16_t headers)
 	}
 }
 
-/* Ethernet, IP and UDP as a socket of ours makes them; returns their length. */
+/* Writes Ethernet, IP and UDP headers like those of uroce's sockets; returns their length. */
 static size_t put_outer(const struct wire_path *path, size_t length, uint8_t *frame)
 {
 	uint8_t *ip = frame + ETHERNET_BYTES;
@@ -167,13 +167,13 @@ static void write_packet(pcap_dumper_t *dumper, uint8_t opcode, bool ipv6)
 	outer = put_outer(&path, length, frame);
 	packet = frame + outer;
 	memset(packet, 0, length);
-	/* Zeros: other bytes might look like some upper layer's. */
+	/* Zeros: other bytes might be taken for an upper-layer protocol. */
 	wire_build_headers(&p, packet);
 	wire_icrc_put(&path, 0, packet, length);
 	field("infiniband.invariant.crc", wire_get_be32(packet + length - WIRE_ICRC_BYTES));
 	field("udp.length", UDP_BYTES + length);
 	field("payload", p.payload_length + p.pad_count);
-	/* Without the service, except for the CNP, which has none. */
+	/* Name of the opcode without the transport service (the CNP has none). */
 	name = strchr(wire_op_name(opcode), ' ');
 	printf(" name=%s\n", name ? name + 1 : wire_op_name(opcode));
 	header.caplen = header.len = (bpf_u_int32)(outer + length);

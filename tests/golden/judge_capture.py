@@ -30,7 +30,7 @@ import check_icrc  # noqa: E402
 
 MIN_PACKET = 16
 MAX_PACKET = 64 + 4096 + 4
-# What could take a payload of ours for its own, and then find it malformed.
+# Dissectors that could take one of our payloads for theirs, and then call it malformed.
 UPPER_PROTOCOLS = ("smc", "smb_direct", "rpcordma", "nvme-rdma", "lnet", "iser",
                    "infiniband.eoib", "infiniband_sdp", "fcoib")
 # RoCEv2 over IPv6 may leave the UDP checksum out (the kernel's rxe does).
@@ -113,7 +113,7 @@ def write_capture(out, link, frames):
 
 
 def run_tshark(path, fields, extra=()):
-    """The lines of values that tshark has for the packets to UDP port 4791."""
+    """Values of the fields as tshark decodes them, a list for each packet to UDP port 4791."""
     if not shutil.which("tshark"):
         raise NoTshark
     command = ["tshark", "-n", "-r", path, "-Y", "udp.dstport == 4791", "-T", "fields",

@@ -85,7 +85,7 @@ static struct datagram read_datagram(const uint8_t *frame, size_t length)
 	if (wire_get_be16(frame + 12) == ETHERTYPE_IPV4) {
 		assert_int_equal(ip[0], 0x45);
 		assert_int_equal(ip[9], PROTOCOL_UDP);
-		/* Our ICRC takes Don't Fragment for granted. */
+		/* Our ICRC assumes that Don't Fragment is set. */
 		assert_int_equal(wire_get_be16(ip + 6), 0x4000);
 		d.ip_id = wire_get_be16(ip + 4);
 		d.path.src[10] = d.path.src[11] = d.path.dst[10] = d.path.dst[11] = 0xff;
@@ -109,7 +109,7 @@ static struct datagram read_datagram(const uint8_t *frame, size_t length)
 	return d;
 }
 
-/* rule S14 test: by the true identification, and solved for from another one. */
+/* rule S14 test: the ICRC is right with the true identification, which is found from another. */
 static void check_icrc(const struct datagram *d)
 {
 	uint16_t ip_id = d->ip_id;
@@ -118,7 +118,7 @@ static void check_icrc(const struct datagram *d)
 	assert_int_equal(ip_id, d->ip_id);
 	if (d->path.ipv6)
 		return;
-	/* rxe counts from anywhere; 0 is what our own packets have. */
+	/* rxe's identifications start anywhere; our own packets have 0. */
 	ip_id = d->ip_id ? 0 : 1;
 	assert_int_equal(wire_icrc_check(&d->path, &ip_id, d->packet, d->length), WIRE_ICRC_SOLVED);
 	assert_int_equal(ip_id, d->ip_id);

@@ -24,7 +24,7 @@
 #define IPV6_BYTES 40
 #define UDP_BYTES 8
 
-/* How many of each there are, counted by another program (tshark). */
+/* Number of messages of each kind, counted by another program (tshark). */
 static const struct {
 	const char *name;
 	unsigned int count[MAD_ATTRS];
@@ -156,7 +156,7 @@ static void test_values(void **state)
 	assert_int_equal(req->ack_timeout, 19);
 	assert_int_equal(rep->remote_id, req->local_id);
 	assert_int_equal(rep->target_ack_delay, 15);
-	/* The kernel makes the flow label of both ports. */
+	/* The kernel computes the flow label from both ports. */
 	assert_true(cm_ip_header_get(req->private_data, &header));
 	assert_int_equal(header.source_port, 0xb444);
 	assert_int_equal(req->flow_label, (0xb444u * 31 + 0x1c06) & 0xfffff);
@@ -164,7 +164,7 @@ static void test_values(void **state)
 			 seen.first[MAD_REQ - MAD_ATTR_FIRST].transaction_id);
 }
 
-/* The refusal of a port without a listener, and the answer to a datagram request. */
+/* The REJ from a port without a listener, and the SIDR_REP to a SIDR_REQ. */
 static void test_answers(void **state)
 {
 	struct mad_sidr_rep *rep;

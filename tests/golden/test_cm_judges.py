@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What our connection manager's messages say to tshark is what we meant, field by field.
+"""tshark decodes each field of our connection manager's messages to the value that was encoded.
 UROCE_EVERY_MAD names the program every_mad."""
 import os
 import pathlib
@@ -13,15 +13,15 @@ import judge_capture
 
 CAPTURES = pathlib.Path(__file__).parent / "captures"
 needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
-MAD_AT = 20  # in the UDP payload, behind BTH and DETH
+MAD_AT = 20  # in the UDP payload, after BTH and DETH
 MAD_BYTES = 256
 
 HEADER = {
     "status": "mad.status", "class_specific": "mad.classspecific",
     "transaction_id": "mad.transactionid", "attr_modifier": "mad.attributemodifier",
 }
-# Our names and tshark's; what it does not know (vendor ids), or decodes wrongly in 4.0 (flow label
-# and rate of the path), is left out.
+# Our names of fields and tshark's.  Fields that tshark does not know (vendor ids), or that 4.0
+# decodes wrongly (flow label and rate of the path), are left out.
 MESSAGES = {
     "REQ": {
         "local_id": "cm.req", "service_id": "cm.req.serviceid", "ca_guid": "cm.req.localcaguid",
@@ -111,7 +111,7 @@ def test_tshark_reads_what_we_mean(tmp_path, name):
 
 
 def test_no_field_left_out():
-    """Every number is compared above, but for those that tshark cannot judge."""
+    """Every numeric field is compared above, except those that tshark cannot judge."""
     unjudged = {"REQ": {"vendor_id", "flow_label", "packet_rate"},
                 "REP": {"vendor_id_high", "vendor_id_middle", "vendor_id_low"}}
     messages = every_mad()

@@ -39,7 +39,7 @@ static const struct {
 	{ "cm_write_bw", 12 }, { "cm_rstream", 7 },  { "cm_ipv6", 5 },	 { "cm_reject", 2 },
 };
 
-/* The addresses of a frame; returns where UDP begins. */
+/* Reads addresses, port and IPv4 identification of a frame; returns its UDP header. */
 static const uint8_t *read_path(const uint8_t *frame, struct wire_path *path, uint16_t *ip_id)
 {
 	const uint8_t *ip = frame + ETHERNET_BYTES;
@@ -105,7 +105,7 @@ static bool check_frame(const uint8_t *frame)
 	assert_int_equal(gsi_packet_check(&packet), GSI_OK);
 	gsi_packet_build(&path, packet.psn, packet.payload, built);
 	built[BTH_FLAGS] &= (uint8_t)~BTH_MIGREQ;
-	/* Our own have identification 0. */
+	/* The IPv4 identification of the captured packet; our own packets have 0. */
 	wire_icrc_put(&path, ip_id, built, sizeof(built));
 	assert_memory_equal(built, bytes, sizeof(built));
 	check_target(packet.payload);

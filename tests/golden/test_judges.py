@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The judges of captures: they accept what is right and see each kind of damage; and what our own
-code builds means to tshark what we meant.  UROCE_EVERY_OPCODE names the program every_opcode."""
+"""Tests of the judges of captures: they accept valid captures and detect each kind of damage; and
+tshark decodes packets that our own code builds to the values that were encoded.
+UROCE_EVERY_OPCODE names the program every_opcode."""
 import os
 import pathlib
 import shutil
@@ -69,7 +70,7 @@ def test_sees_what_is_cut_short(tmp_path):
 
 @needs_tshark
 def test_sees_what_is_malformed(tmp_path):
-    """An atomic request that ends within its AtomicETH, lengths and ICRC made right again."""
+    """An Atomic request that ends within its AtomicETH, with matching lengths and ICRC."""
     frames = frames_of("rc_atomic_cs.pcap")
     when, frame = frames[0]
     p = roce(frame)
@@ -109,7 +110,7 @@ def test_cuts_bursts(tmp_path):
 
 
 def test_program_counts_packets(tmp_path):
-    """An empty capture is not a right one."""
+    """An empty capture is not accepted."""
     program = [judge_capture.__file__, "-q", write(tmp_path / "empty.pcap", [])]
     assert subprocess.run(["/usr/bin/python3", "-B"] + program).returncode == 2
 
@@ -132,7 +133,7 @@ def test_own_packets_have_right_icrcs(built):
 
 
 def value(text):
-    """A field as tshark prints it: decimal, 0x..., or plain hexadecimal bytes, perhaps twice."""
+    """The value of a field that tshark has printed, perhaps twice: decimal, 0x..., or a Boolean."""
     text = text.split(",")[0]
     if text in ("True", "False"):
         return text == "True"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""uroce-trace on all captures: what it counts is what tshark's fields give, whatever the file's
-form; and hostile files end with a line.  UROCE_TRACE names the program."""
+"""uroce-trace on all captures: its counts agree with tshark's fields, in every file format, and
+malformed files cause at most one line of error.  UROCE_TRACE names the program."""
 import collections
 import json
 import os
@@ -27,13 +27,13 @@ BEGINS = {0x00, 0x04, 0x05, 0x06, 0x0A, 0x0B, READ, 0x13, 0x14, 0x16, 0x17}
 SNAP = 128  # bytes: enough for all headers
 LINK_ETHERNET, LINK_RAW, LINK_SLL, LINK_SLL2 = 1, 101, 113, 276
 MUTANTS = 60
-# Of each kind one: a capture that begins later, or has one direction only.
+# One capture of each kind, to be cut to a later part or to one direction.
 PARTS = ["cm_write_bw", "rc_atomic_fa", "rc_loss_ack", "rc_loss_read", "rc_loss_request", "rc_rnr",
          "rc_send_ipv6", "srq_send", "uc_send", "ud_send"]
 
 
 def run(*arguments):
-    """The program never dies of a signal."""
+    """Run uroce-trace, which must exit with one of its codes and not by a signal."""
     done = subprocess.run([os.environ["UROCE_TRACE"], *map(str, arguments)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
     assert done.returncode in (0, 1, 2, 3), done
@@ -52,7 +52,7 @@ def streams(report):
 
 
 def totals(report):
-    """The counts of all streams together, those of no time."""
+    """Sums of the counts of all streams, without times and maxima."""
     total = collections.Counter()
     for stream in streams(report):
         for name, value in stream.get("counts", {}).items():
@@ -62,7 +62,7 @@ def totals(report):
 
 
 def broken(report):
-    """(rule, times), without MigReq, which rxe never sets."""
+    """(rule, times) of violations, except those of MigReq, which rxe never sets."""
     found = [(row["rule"], row["times"]) for row in report["violations"]
              if "MigReq" not in row["what"]]
     return found + [(row["rule"], row["times"]) for stream in streams(report)
@@ -107,7 +107,7 @@ def reports():
 
 @pytest.fixture(scope="module")
 def dissected(tmp_path_factory):
-    """By capture, what tshark says of its reliable packets; all captures in one run of it."""
+    """tshark's fields of the RC packets by capture, from a single run for all captures."""
     if not shutil.which("tshark"):
         pytest.skip("tshark is not installed")
     frames, owners = [], []
@@ -127,7 +127,7 @@ def dissected(tmp_path_factory):
 
 
 def count(rows):
-    """The same counts as the program's, made in another way."""
+    """The same counts as the program's, computed independently."""
     requests = [row for row in rows if row[1] not in RESPONSES]
     acks = [row[5] for row in rows if row[1] == ACK]
     distinct = {(row[0], row[2], row[3]) for row in requests}
@@ -152,14 +152,14 @@ def count(rows):
 def test_counts_are_those_of_tshark(name, reports, dissected):
     expected, found = count(dissected[name]), totals(reports[name])
     if name == "rc_loss_read":
-        # A READ that is asked for again in part has a PSN that no request had before.
+        # A READ that is repeated in part starts at a PSN that no request had before.
         expected["messages"] = 20
         expected["resent_packets"] = expected["request_packets"] - 20
     assert {key: found[key] for key in expected} == expected
 
 
 def test_what_is_known_of_the_captures(reports):
-    """Their README's numbers of packets, and what it says of single ones."""
+    """Numbers of packets from the README of the captures, and properties of single captures."""
     with open(CAPTURES / "README.md", encoding="utf-8") as file:
         rows = dict(re.findall(r"^\| (\w+) \| (\d+) \|", file.read(), re.MULTILINE))
     assert {name: report["packets"] for name, report in reports.items()} == \
@@ -174,7 +174,7 @@ def test_what_is_known_of_the_captures(reports):
         assert not any(stream.get("credits_reported") for stream in streams(report)), name
         for row in report["violations"]:
             assert row["rule"] == "S15" and row["times"] == report["packets"], name
-    # An RNR NAK of 0.64 ms, and behind it the sequence NAK that the rules do not know.
+    # RNR NAKs of 0.64 ms, each followed by a sequence NAK, which violates rule S4.
     rnr = reports["rc_rnr"]
     assert broken(rnr) == [("S4", 8)]
     counts = rnr["connections"][0]["a_to_b"]["counts"]
@@ -189,8 +189,8 @@ def test_what_is_known_of_the_captures(reports):
 
 
 def test_directions_are_joined(reports):
-    """All that have two, each with the queue pair that its programs have printed or REQ and REP
-    have said; how many connections there are is known from the commands."""
+    """Both directions of an RC connection are joined, with their QPNs, by PSNs or by REQ and REP;
+    the number of connections is known from the commands."""
     connections = collections.Counter({"rc_send_pad": 6, "srq_send": 4, "cm_write_bw": 2,
                                        "ud_send": 2, "cm_udaddy": 2, "cm_reject": 0})
     for name, report in reports.items():
@@ -200,7 +200,7 @@ def test_directions_are_joined(reports):
             if connection["service"] == "RC":
                 assert by == ("REQ and REP" if name.startswith("cm_") else "PSNs"), name
                 assert connection["a"]["qpn"] and connection["b"]["qpn"], name
-    # rxe counts up: the numbers of both guests go on together in all captures but UD.
+    # rxe numbers queue pairs consecutively, at both guests in step in all captures but those of UD.
     pairs = {(c["a"]["qpn"], c["b"]["qpn"]) for c in reports["srq_send"]["connections"]}
     assert pairs == {(0x18 + i, 0x1F + i) for i in range(4)}
 
@@ -224,13 +224,13 @@ def test_form_of_the_file_does_not_matter(name, reports, tmp_path):
         "cooked 2": (LINK_SLL2, lambda f: sll2 + f[14:]),
         "raw": (LINK_RAW, lambda f: f[14:]),
     }
-    # The times of a float are not those of the file to the nanosecond: all come from one.
+    # Floats do not hold nanoseconds exactly, so all files are written from the same floats.
     original = trace(write(tmp_path / "original.pcap", frames))
     for form, (link, change) in forms.items():
         path = write(tmp_path / "form.pcap", [(t, change(frame)) for t, frame in frames], link)
         assert same(trace(path), original), form
     assert same(trace(write_pcapng(tmp_path / "form.pcapng", frames)), original)
-    # A MAD is longer than that.
+    # A MAD is longer than SNAP.
     snap = 400 if name.startswith("cm_") else SNAP
     short = trace(write(tmp_path / "short.pcap", frames, snap=snap))
     assert same(short, original)
@@ -243,7 +243,7 @@ def test_form_of_the_file_does_not_matter(name, reports, tmp_path):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_begins_in_the_middle(name, tmp_path):
-    """Nothing false is said of a capture without its beginning, or without one direction."""
+    """No false violation is reported for a capture without its beginning or one direction."""
     frames = frames_of(name)
     known = {rule for rule, _ in broken(trace(CAPTURES / f"{name}.pcap"))}
     for part in frames[len(frames) // 3:], frames[7:]:
@@ -260,7 +260,7 @@ def test_begins_in_the_middle(name, tmp_path):
         assert {rule for rule, _ in broken(report)} <= {"S4"}
         seen += totals(report)
     keys = {"request_packets", "acks", "rnr_naks", "sequence_naks", "read_responses", "messages"}
-    # Without responses, what is asked for again in part looks like a new READ.
+    # Without responses, a READ that is repeated in part looks like a new one.
     for key in keys - ({"messages"} if name == "rc_loss_read" else set()):
         assert seen[key] == whole[key], key
 
@@ -272,7 +272,7 @@ def test_one_queue_pair(reports):
 
 
 def test_burst_is_cut(tmp_path):
-    """Packets of one datagram, as UDP_SEGMENT leaves them on the loopback interface."""
+    """Packets in one datagram, as captured on the loopback interface after UDP_SEGMENT."""
     frames = frames_of("rc_send_long")
     packets = [check_icrc.Packet(LINK_ETHERNET, frame) for _, frame in frames]
     middles = [p for p in packets if p.ok and p.frame[p.udp + 8] == 0x01][:5]
@@ -282,7 +282,7 @@ def test_burst_is_cut(tmp_path):
     struct.pack_into(">H", header, first.ip + 2, first.udp - first.ip + 8 + len(payload))
     struct.pack_into(">H", header, first.udp + 4, 8 + len(payload))
     report = trace(write(tmp_path / "burst.pcap", [(1.0, bytes(header) + payload)]))
-    # Their identifications were counted up one by one, as in a burst.
+    # The IPv4 identifications of these packets are consecutive, as those of a burst.
     assert (report["frames"], report["packets"], report["bursts"]) == (1, 5, 1)
     assert totals(report)["request_packets"] == 5 and broken(report) == []
     cut = trace_with(write(tmp_path / "cut.pcap", [(1.0, bytes(header) + payload)], snap=SNAP), 3)
@@ -306,7 +306,7 @@ def test_wrong_icrc_tells_nothing(tmp_path):
 
 
 def test_order_of_time(tmp_path):
-    """Files that were merged badly are read in the order of time."""
+    """Packets of a badly merged file are processed in order of time."""
     frames = frames_of("rc_loss_request")
     mixed = frames[:]
     random.Random(1).shuffle(mixed)
@@ -353,7 +353,7 @@ def test_unreadable_files(tmp_path):
         assert done.returncode == 1, done
         assert done.stderr.startswith(f"uroce-trace: {tmp_path / name}: "), done
         assert done.stderr.count("\n") == 1, done
-        # What is there of one that ends too early is shown.
+        # The packets of a truncated file are reported nevertheless.
         assert bool(done.stdout) == (name == "short")
     done = run(write(tmp_path / "none", []))
     assert done.returncode == 3 and "no packet of RoCEv2" in done.stderr
@@ -365,7 +365,7 @@ def test_unreadable_files(tmp_path):
 
 
 def test_hostile_files(tmp_path):
-    """Bytes changed, cut out and doubled; lengths and numbers among them."""
+    """Random bytes are changed, among them those of lengths and numbers."""
     chance = random.Random(7)
     interesting = [0, 1, 0x7F, 0x80, 0xFF]
     for number in range(MUTANTS):
@@ -388,7 +388,7 @@ def test_plot(tmp_path):
     assert done.returncode == 0 and done.stdout == done.stderr == "", done
     commands = (tmp_path / "it's.gp").read_text()
     assert "title 'RNR NAK'" in commands and "title 'acknowledged'" in commands
-    assert "credit limit" not in commands  # rxe tells none
+    assert "credit limit" not in commands  # rxe reports none
     if shutil.which("gnuplot"):
         done = run("--plot", tmp_path / "it's.png", CAPTURES / "rc_rnr.pcap")
         assert done.returncode == 0 and done.stderr == "", done

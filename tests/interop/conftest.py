@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""One guest for all tests; without a guest they are skipped, and say why."""
+"""One guest for all tests; if there can be no guest, they are skipped with the reason."""
 import os
 import sys
 
@@ -52,7 +52,7 @@ def host_of_session(scratch, image):
 
 @pytest.fixture(scope="module")
 def host_of_module(request, host_of_session):
-    """MTU of a test file: 1500 (path MTU 1024), or what it says."""
+    """Sets the MTU for a test file: its variable MTU, or 1500 (path MTU 1024)."""
     host_of_session.peer.set_mtu(getattr(request.module, "MTU", guest.FIRST_MTU))
     return host_of_session
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Finding the peer and bringing the queue pairs up. */
+/* Connects to the peer and brings the queue pairs up. */
 #include "end.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ static void open_objects(struct interop_end *end)
 {
 	const struct options *options = &end->options;
 	size_t bytes = end->layout.bytes * options->connections;
-	/* A WRITE is two, and a receive each. */
+	/* A WRITE is followed by a READ; each receive has a completion. */
 	int cqe = (int)(options->connections * (2 * options->depth + RECEIVES));
 
 	open_device(end);

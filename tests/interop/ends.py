@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs interop_end on both sides, and says what uroce has counted meanwhile."""
+"""Runs interop_end on both sides, and reads the counters of uroce's side."""
 import json
 import os
 import re
@@ -10,12 +10,12 @@ import harness
 PROGRAM = os.path.join(harness.BUILD, "tests", "bin", "interop_end")
 LONG = os.environ.get("UROCE_INTEROP") == "long"
 ALL_KINDS, UNRELIABLE_KINDS = "siwWrfc", "siW"
-# What an idle wire and an honest peer must not bring.
+# Counters that must stay 0 if the wire damages nothing and the peer is correct.
 REFUSALS = ("icrc_err", "malformed_pkts", "wrong_source", "bad_pkey")
 
 
 class Report:
-    """One end's line, and for uroce's what uroce-stat has said at the end."""
+    """The result line of an end and, for uroce's end, the output of uroce-stat after the run."""
 
     def __init__(self, process, stat=None):
         text = process.output
@@ -37,7 +37,7 @@ class Report:
 
 
 def program_at(place):
-    if not hasattr(place, "mount"):  # the guest keeps it
+    if not hasattr(place, "mount"):  # the guest keeps the copy
         if place.device == "rxe0":
             place.mount = place.push(PROGRAM)
         else:
@@ -46,7 +46,7 @@ def program_at(place):
 
 
 def start(server, *arguments, version=4, env=None):
-    """((uroce's process, its file of counters), the guest's process)."""
+    """Start both ends; returns ((uroce's process, its file of counters), the guest's process)."""
     port = server.free_port()
     started = {}
     stat = server.scratch.file("json")
@@ -67,7 +67,7 @@ def start(server, *arguments, version=4, env=None):
 
 
 def shown(process):
-    """What it has written, and the counters of one that has said why it stood still."""
+    """The output of a process, and its counters if it has written them, as after a stall."""
     stat = getattr(process, "stat", "")
     text = f"exit code {process.popen.returncode}: {process}"
     if os.path.exists(stat):
@@ -77,7 +77,7 @@ def shown(process):
 
 
 def finish(*processes, seconds=harness.PATIENCE):
-    """Wait until all have ended well; the first that has not ends the others, and all are shown."""
+    """Wait until all have succeeded; if one fails or the time is over, kill and show all."""
     until = time.monotonic() + seconds
     while any([process.running() for process in processes]):
         if any(process.popen.returncode for process in processes) or time.monotonic() > until:
@@ -95,13 +95,13 @@ def processes(started):
 
 
 def reports(started):
-    """(uroce's report, the guest's) of what start() has started and has ended well."""
+    """(uroce's report, the guest's) of processes from start() that have succeeded."""
     (ours, stat), theirs = started
     return Report(ours, stat), Report(theirs)
 
 
 def run(server, *arguments, seconds=harness.PATIENCE, **options):
-    """(uroce's report, the guest's) of a run in which all was right."""
+    """(uroce's report, the guest's) of a run, which must succeed."""
     started = start(server, *arguments, **options)
     finish(*processes(started), seconds=seconds)
     return reports(started)

@@ -22,8 +22,8 @@ CONTROL_PORT = 7000
 BOOT_PATIENCE = 180  # seconds; five are usual, and 60 were too few on a busy host
 MEMORY_MIB = 512
 FIRST_MTU = 1500
-PATH_MTU = {1500: 1024, 4200: 4096}  # by that of the interface
-# Each command costs the guest a dozen emulated processes, so it waits for a port by itself.
+PATH_MTU = {1500: 1024, 4200: 4096}  # by MTU of the interface
+# Each command costs the guest a dozen emulated processes, so a single one polls for a listener.
 AWAIT_LISTENER = (
     "while :; do for table in /proc/net/tcp /proc/net/tcp6; do "
     "while read -r number local remote state rest; do "
@@ -33,11 +33,11 @@ AWAIT_RDMA_LISTENER = f"until {RDMA_LISTENER}; do sleep 0.02; done"
 
 
 class Cannot(Exception):
-    """What keeps this host from running a guest."""
+    """The reason why this host cannot run a guest."""
 
 
 def make_image():
-    """The folder of what the guest boots."""
+    """Make the kernel and initramfs of the guest, if necessary; returns their directory."""
     if os.path.isdir(CACHE) and os.stat(CACHE).st_uid != os.getuid():
         raise Cannot(f"{CACHE} belongs to somebody else")
     if not shutil.which(QEMU):
@@ -54,8 +54,8 @@ def make_image():
 
 
 class Command(harness.Process):
-    """A program in the guest; killing it kills that program.  What it writes to standard error is
-    in its output too: there is one stream from the guest."""
+    """A program in the guest; killing it kills that program.  Its output includes standard error,
+    since there is one stream from the guest."""
 
     def __init__(self, guest, *command, env=None, stdin=None, **_):
         words = [str(word) for word in command]
@@ -125,14 +125,14 @@ class Guest(harness.Place):
             assert self.qemu.running() and time.monotonic() < until, \
                 f"not booted: {self.qemu}\n--- console\n{self.console_text()[-2000:]}"
             time.sleep(0.05)
-        # It says so just before it serves commands: the first connection may be refused.
+        # The guest prints this just before it serves commands: the first connection may be refused.
         while (asked := self.run("sh", "-c", "rdma link show rxe0/1 | grep -q 'state ACTIVE'",
                                  seconds=BOOT_PATIENCE)).popen.returncode:
             assert time.monotonic() < until, asked
             time.sleep(0.05)
 
     def set_mtu(self, mtu):
-        """Of both ends of the tap; what runs there now would miss it."""
+        """Set the MTU of both ends of the tap; programs that already run would not notice."""
         if mtu != self.mtu:
             self.peer.output_of("ip", "link", "set", "tap0", "mtu", mtu)
             self.output_of("ip", "link", "set", "test0", "mtu", mtu)
@@ -145,14 +145,14 @@ class Guest(harness.Place):
         return Command(self, *command, **options)
 
     def push(self, path):
-        """The path in the guest of a copy of this program."""
+        """Copy this program into the guest; returns its path there."""
         there = f"/tmp/{os.path.basename(path)}"
         pushed = Command(self, "sh", "-c", f"cat >{there} && chmod 755 {there}", stdin=path)
         pushed.done()
         return there
 
     def free_port(self):
-        # Nothing of the guest's own is at those ports.
+        # No program of the guest itself uses these ports.
         return next(harness.Place.ports)
 
     def await_listening(self, server, port):
@@ -162,7 +162,7 @@ class Guest(harness.Place):
         self.await_in_guest(server, AWAIT_RDMA_LISTENER.format(port=port))
 
     def await_in_guest(self, server, script):
-        """Wait until the script has ended, which waits for this process."""
+        """Run a script in the guest that waits for a listener; the server must not end before."""
         waiting = self.start("sh", "-c", script)
         until = time.monotonic() + harness.PATIENCE
         while waiting.running():
@@ -177,7 +177,7 @@ class Guest(harness.Place):
         return self.run("sh", "-c", RDMA_LISTENER.format(port=port)).popen.returncode == 0
 
     def counters(self):
-        """What the guest's device has counted."""
+        """The counters of the guest's device."""
         words = self.output_of("rdma", "statistic", "show", "link", "rxe0/1").split()
         return {name: int(value) for name, value in zip(words, words[1:]) if value.isdigit()}
 

@@ -19,7 +19,7 @@
 enum {
 	BATCH = 32,
 	NS_PER_S = 1000000000,
-	STALL_S = 20, /* without any completion */
+	STALL_S = 20, /* seconds without a completion or a post after which the run has failed */
 	NAP_US = 1000,
 	WAIT_MS = 20,
 };
@@ -99,7 +99,7 @@ static void read_options(struct options *options, int argc, char **argv)
 				     .depth = 1,
 				     .asks = true };
 	plan_parse_kinds(&options->plan, "siwWrfc");
-	/* getopt() moves what is no option to the end of argv: only then is the role known. */
+	/* The role is known only after getopt() has moved the non-options to the end of argv. */
 	while (getopt(argc, argv, letters) != -1)
 		;
 	if (optind < argc)
@@ -124,7 +124,7 @@ static struct connection *connection_of(struct interop_end *end, const struct ib
 }
 
 /*
- * The opcode of a completion in error means nothing: what is not a request under way is a receive.
+ * The opcode of an error completion is undefined: without an outstanding request it is a receive.
  */
 static bool is_receive(const struct connection *connection, const struct ibv_wc *wc)
 {
@@ -161,7 +161,7 @@ static bool is_over(const struct interop_end *end, const struct connection *conn
 	return options->seconds && now_ns() - start > (uint64_t)(options->seconds * NS_PER_S);
 }
 
-/* Something was posted; *left: connections that have not got all their answers. */
+/* Returns true if a request was posted; *left: number of connections that have not finished. */
 static bool post_all(struct interop_end *end, uint64_t start, unsigned int *left)
 {
 	bool busy = false;
@@ -181,7 +181,7 @@ static bool post_all(struct interop_end *end, uint64_t start, unsigned int *left
 	return busy;
 }
 
-/* Until there may be something to do; true: something was, after all. */
+/* Sleeps until there may be something to do; returns true if it took completions instead. */
 static bool rest(struct interop_end *end)
 {
 	struct pollfd fds[2] = { { .fd = end->tcp, .events = POLLRDHUP } };
@@ -214,7 +214,7 @@ static bool receive_counts(struct interop_end *end, bool asks)
 	size_t size = end->options.connections * sizeof(counts[0]);
 	ssize_t got = recv(end->tcp, counts, size, MSG_PEEK | MSG_DONTWAIT);
 
-	/* A peer that is gone shows by requests without an answer, if there are any. */
+	/* While requests are outstanding, their retries must notice the end of a peer. */
 	if ((got == 0 && !asks) || (got < 0 && errno != EAGAIN))
 		die("the peer is gone");
 	if (got != (ssize_t)size)

@@ -32,7 +32,7 @@ const char *plan_kind_name(enum kind kind)
 	return kinds[kind].name;
 }
 
-/* The finalizer of splitmix64: neighbouring numbers become unrelated ones. */
+/* The finalizer of splitmix64: neighboring numbers give unrelated results. */
 static uint64_t scatter(uint64_t x)
 {
 	x += 0x9E3779B97F4A7C15;
@@ -41,7 +41,7 @@ static uint64_t scatter(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Small sizes as often as large ones: first the number of bits, then the bits. */
+/* Small sizes are as frequent as large ones: first the number of bits is random, then the bits. */
 static uint32_t random_size(const struct plan_options *options, uint64_t random)
 {
 	unsigned int bits = 0;

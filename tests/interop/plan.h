@@ -18,9 +18,9 @@ enum { MAX_SIZES = 32, ATOMIC_BYTES = 8 };
 struct plan_options {
 	enum kind kinds[KINDS];
 	unsigned int kind_count;
-	uint32_t sizes[MAX_SIZES]; /* all of them in turn, with all kinds; none: at random */
+	uint32_t sizes[MAX_SIZES]; /* used in turn, each with all kinds; none: random sizes */
 	unsigned int size_count;
-	uint32_t min_size; /* bytes, of those at random */
+	uint32_t min_size; /* minimum of random sizes, bytes */
 	uint32_t max_size; /* bytes */
 };
 
@@ -29,10 +29,10 @@ struct request {
 	enum kind kind;
 	uint32_t size;	/* bytes */
 	uint32_t shift; /* bytes from the beginning of its place in memory */
-	uint64_t seed;	/* of its payload; also what an atomic adds, swaps in or compares with */
+	uint64_t seed;	/* of its payload; also the value that an Atomic adds or swaps in */
 };
 
-/* Request of this number, in the direction from the client or from the server. */
+/* Returns the request with this number that the client, or the server, sends. */
 struct request plan_request(const struct plan_options *options, bool from_client,
 			    unsigned int connection, uint32_t number);
 
@@ -45,7 +45,7 @@ const char *plan_kind_name(enum kind kind);
 void plan_fill(uint8_t *bytes, size_t size, uint64_t seed);
 long plan_difference(const uint8_t *bytes, size_t size, uint64_t seed);
 
-/* Letters of kinds ("siwWrfc") and sizes ("0,1,5") as options write them; false: not to be had. */
+/* Parse the options: letters of kinds ("siwWrfc"), sizes ("0,1,5").  Return false on an error. */
 bool plan_parse_kinds(struct plan_options *options, const char *letters);
 bool plan_parse_sizes(struct plan_options *options, const char *list);
 

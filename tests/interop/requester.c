@@ -130,7 +130,7 @@ static void post_atomic(struct interop_end *end, struct connection *connection,
 
 	wr.wr.atomic.rkey = connection->remote.rkey;
 	if (request->kind == FETCH_ADD) {
-		/* All connections add to one word: it is at least what this connection has added.
+		/* All connections add to one word: it is at least the sum that this one has added.
 		 */
 		pending->found = connection->word_add;
 		wr.wr.atomic.remote_addr =
@@ -143,7 +143,7 @@ static void post_atomic(struct interop_end *end, struct connection *connection,
 	pending->found = connection->word_swap;
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	wr.wr.atomic.remote_addr = connection->remote.memory + WORD_SWAP * sizeof(uint64_t);
-	/* One in four compares with what is not there, and must leave it. */
+	/* One in four compares with another value than that of the word, and must not swap. */
 	wr.wr.atomic.compare_add =
 		request->seed & 6 ? connection->word_swap : ~connection->word_swap;
 	wr.wr.atomic.swap = request->seed;

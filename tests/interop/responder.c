@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The responder's part: keeps receives posted, and checks what the peer has brought. */
+/* The responder's part: keeps receives posted, and checks the requests of the peer. */
 #include "end.h"
 
 #include <arpa/inet.h>
@@ -110,7 +110,7 @@ bool responder_is_done(struct interop_end *end, struct connection *connection)
 	return true;
 }
 
-/* The WRITEs that nothing has overwritten are there; returns what the connection has added. */
+/* Checks the swapped word and the last WRITEs; returns the sum of the connection's FETCH_ADDs. */
 static uint64_t check_connection(const struct interop_end *end, const struct connection *connection)
 {
 	uint64_t added = 0, swapped = 0, word;

@@ -15,10 +15,10 @@ import perftest
 VERSION = pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
 PORT, OTHER_PORT = 7301, 7302
 BUILT_IN_PORT = 7174  # udaddy's; its -p is something else
-# A refusal and a good-bye are told at once, where a repetition of the kernel's takes four seconds.
+# REJ and DREQ are received at once; a retransmission by the kernel would take four seconds.
 AT_ONCE = 3
 TOLD = "DISCONNECT EVENT"
-# Queue pairs of newer kernels' rxe (7.2) refuse what comes before they say good-bye.
+# rxe of newer kernels (7.2) refuses requests to a killed process until its DREQ has been sent.
 REFUSED = "cq completion failed status 11"
 
 
@@ -27,7 +27,7 @@ def address_of(place, version=4):
 
 
 def start_server(place, port, *words):
-    # A killed program of the guest ends after its end here, and listens until then.
+    # A killed program of the guest ends later than its process here, and listens until then.
     until = time.monotonic() + harness.PATIENCE
     while place.has_rdma_listener(port):
         assert time.monotonic() < until, f"there is a listener at {port}"
@@ -38,7 +38,7 @@ def start_server(place, port, *words):
 
 
 def run_pair(server, *words, version=4, port=PORT, client_only=()):
-    """Of a program whose server has -b for its own address, and the client -s for the server's."""
+    """Run a program whose server takes its address as -b, and the client the server's as -s."""
     port_option = ["-p", port] if port == PORT else []
     serving = start_server(server, port, *words, "-b", address_of(server, version), *port_option)
     asking = server.peer.start(*words, "-s", address_of(server, version), *client_only,
@@ -49,7 +49,7 @@ def run_pair(server, *words, version=4, port=PORT, client_only=()):
 
 
 def start_rping(server, version=4):
-    """(server, client), which do not end by themselves and have exchanged something."""
+    """Start an rping without end; returns (server, client) after they have exchanged messages."""
     words = ["-v", "-V", "-a", address_of(server, version), "-p", PORT]
     serving = start_server(server, PORT, "rping", "-s", *words)
     asking = server.peer.start("rping", "-c", *words)
@@ -58,10 +58,10 @@ def start_rping(server, version=4):
 
 
 def connection_of(host, process):
-    """What uroce-stat shows of the one that a process has, as soon as it is established."""
+    """uroce-stat's entry of the process's connection, as soon as that is established."""
     until = time.monotonic() + harness.PATIENCE
     while True:
-        # A process that has opened nothing so far is not shown.
+        # uroce-stat does not list a process that has not opened the device yet.
         found = [connection for shown in host.stat() if shown["pid"] == process.pid
                  for connection in shown["connections"] if connection["state"] == "ESTABLISHED"]
         if found:
@@ -85,12 +85,12 @@ def test_ucmatose(server, version):
 
 @VERSION
 def test_udaddy(server, version):
-    """The service resolution protocol."""
+    """UD by service ID resolution (SIDR)."""
     run_pair(server, "udaddy", "-c", "5", version=version, port=BUILT_IN_PORT)
 
 
 def test_cmtime(server):
-    """Many at once, whose server does not end; newer ones have to be told how many come."""
+    """Many connections at once.  An old server does not end; newer ones need their number."""
     if harness.cmtime_meets():
         harness.meet_by_cmtime(server, PORT, 50)
         return
@@ -102,12 +102,12 @@ def test_cmtime(server):
 
 @VERSION
 def test_rstream(server, version):
-    """Its queues' places and keys are private data of the request and of the answer."""
+    """Addresses and rkeys of its queues are private data of REQ and REP."""
     run_pair(server, "rstream", "-S", "4096", "-I", "50", "-C", "10", version=version)
 
 
 def test_flow_control_bits(server, host):
-    """rping's are 0 in the kernel, and rsockets' 1; ours are always true.  rule C19 test"""
+    """The kernel sends 0 for rping and 1 for rsockets; uroce always sends 1.  rule C19 test"""
     pair = start_rping(server)
     connection = connection_of(host, pair[server is not host])
     assert connection["flow_control"] and not connection["peer_flow_control"], connection
@@ -123,7 +123,7 @@ def test_flow_control_bits(server, host):
 @pytest.mark.parametrize("program,told", [
     (["ucmatose", "-p", OTHER_PORT], "REJECTED, error: 8"), (["udaddy"], "UNREACHABLE, error: 1")])
 def test_nobody_listens(server, program, told):
-    """At this port; some process of uroce has to be there, or nothing answers."""
+    """Nothing listens at the port.  Without a process at uroce's address nothing would respond."""
     start_server(server, PORT, "rping", "-s", "-P", "-a", server.address, "-p", PORT)
 
     def refused_after():
@@ -138,10 +138,10 @@ def test_nobody_listens(server, program, told):
 
 
 def goodbye_took(server, host, victim):
-    """Returns the seconds from the death of one end until the other reported it.
+    """Returns the seconds from the kill of one end until the other reported it.
 
-    The kernel's rping is not expected to end: its rxe does not flush what is posted to a queue
-    pair that has been moved to ERR before, and rping waits for ever if that was its next receive.
+    The kernel's rping is not expected to end: rxe does not flush a request that is posted after its
+    queue pair was moved to ERR, and rping waits forever if that request was its next receive.
     """
     pair = start_rping(server)
     ours, theirs = pair if server is host else pair[::-1]
@@ -160,10 +160,10 @@ def goodbye_took(server, host, victim):
 
 @pytest.mark.parametrize("victim", ("uroce", "kernel"))
 def test_killed_end_says_goodbye(server, host, victim):
-    """For uroce's the next process at its address does it."""
+    """The DREQ of a killed end is sent by the kernel or by uroce-broker."""
     start_server(host, OTHER_PORT, "rping", "-s", "-P", "-a", host.address, "-p", OTHER_PORT)
     harness.in_time(lambda: goodbye_took(server, host, victim), AT_ONCE)
-    # Nothing is left in the way of the next ones.
+    # New connections work after that.
     for process in start_rping(server):
         process.kill()
 

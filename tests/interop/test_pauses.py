@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What comes after a pause is taken like what comes without one.
+"""Packets that arrive after a pause are accepted like those without one.
 
-A peer's IPv4 identification is covered by the ICRC and not shown by a socket, so uroce has to find
-it; Linux's counters run on while nothing is sent.
+The ICRC covers the IPv4 identification of a peer's packet, which a socket does not report, so uroce
+must find it; Linux's identification counters advance while nothing is sent.
 """
 import sys
 
@@ -12,17 +12,17 @@ import ends
 import harness
 
 PAUSES = (0, 5, 60) if ends.LONG else (0, 2)
-TIMEOUT = 21  # of the queue pairs: 8.6 s, far from anything that a busy host makes of a SEND
+TIMEOUT = 21  # of the queue pairs: 8.6 s, far more than a SEND takes even on a busy host
 TIMEOUT_SECONDS = 4.096e-6 * 2 ** TIMEOUT
 ASKS = ("-D", "c", "-T", TIMEOUT, "-S", 4096, "-k", "s")
 SERVICES = [(*kind, *wait) for kind in ((), ("-u",)) for wait in ((), ("-e",))]
-# What an end keeps posted (end.h): so many unreliable SENDs find a receive, however slow it is.
+# Receives that an end keeps posted (end.h): this many UC SENDs find one, however slow the end is.
 RECEIVES = 16
-# Another pair that sends as fast as it can; rxe's packets all count in one counter.
+# Another pair that sends as fast as it can; all of rxe's packets share one identification counter.
 BUSY = ("-q", 2, "-o", 16, "-k", "s", "-S", 200)
 PAUSE_BESIDE = 5 if ends.LONG else 2
 BUSY_SECONDS = 2 * PAUSE_BESIDE + 5  # two pauses, and the time that the pairs take to start
-MANY = 1000  # packets of the other pair; a guest beside other tests has sent 4,567
+MANY = 1000  # packets of the other pair; a guest sent 4,567 while other tests ran
 
 
 def check(who, count, ours, theirs):
@@ -30,7 +30,7 @@ def check(who, count, ours, theirs):
     asked = ours if who == "uroce" else theirs
     assert asked.requests == count
     assert asked.slowest < TIMEOUT_SECONDS, (ours.stat, vars(theirs))
-    # rxe counts timeouts as well, but also those of its timer that were over before.
+    # rxe's counter of timeouts is no use: it includes expiries of its timer after the response.
     assert not ours.sum("timeouts")
 
 
@@ -53,7 +53,7 @@ def test_pause(host, who, pause):
 
 @pytest.mark.parametrize("who", ("uroce", "rxe"))
 def test_pause_beside_traffic(host, who):
-    """rule S14 test: nor if the peer sends many packets by another queue pair meanwhile."""
+    """rule S14 test: the same while the peer sends many packets by another queue pair."""
     server = host.peer if who == "uroce" else host
     before = host.peer.counters()["sent_pkts"]
     busy = ends.start(server, *BUSY, "-t", BUSY_SECONDS)

@@ -12,7 +12,7 @@ import perftest
 MTU = 4200
 # Not ibv_xsrq_pingpong: rxe has no XRC.
 PINGPONGS = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong")
-# All that they say when it goes well; a guest's program has one stream for that and for errors.
+# Lines that they print on success; a program in the guest has one stream for output and errors.
 PINGPONG_LINE = re.compile(r"  (local|remote) address: .*|\d+ (bytes|iters) in .*|success")
 ROUNDS = 1000 if ends.LONG else 100
 SIZES = {"bw": (1, 4096, 65536), "lat": (2, 4097)}
@@ -21,17 +21,17 @@ ALL_SIZES = {program: (8,) if "atomic" in program else SIZES[program.rsplit("_",
 WAYS = [("poll", 4), ("events", 6), *([("poll", 6), ("events", 4)] if ends.LONG else [])]
 OVER_IPV6 = perftest.ALL if ends.LONG else ("ib_send_lat", "ib_write_bw", "ib_read_bw",
                                            "ib_atomic_lat")
-# 0.5 s for perftest's 67 ms, seven times of which an emulated host may be silent that waits for a
-# processor; what is asked for again meanwhile is more than it can answer in time.
+# 0.5 s instead of perftest's 67 ms: an emulated host that waits for a processor may not respond for
+# seven times 67 ms, and then cannot answer all retransmitted requests in time.
 TIMEOUT = 17
-# Of an error that perftest reports, and the last that enum ibv_wc_status has.
+# The status in an error message of perftest, and the last value of enum ibv_wc_status.
 STATUS = re.compile(r"Failed status (-?\d+)")
 LAST_STATUS = 23
 WITH_EVENTS = tuple(program for program in perftest.ALL if "write" not in program)
 
 
 def in_some_try(run, excused):
-    """It may fail twice, in a way that is not uroce's fault."""
+    """Allow run() to fail twice if excused(failure), that is, if uroce is not the cause."""
     for tries in range(3):
         try:
             return run()
@@ -53,8 +53,8 @@ def check_pingpong(server, words):
 @pytest.mark.parametrize("wait,version", WAYS)
 @pytest.mark.parametrize("program", PINGPONGS)
 def test_pingpong(server, program, wait, version):
-    """Their time-out and retries are built in, 0.54 s in all: an emulated host that waits for a
-    processor may be silent for as long."""
+    """The programs' timeout and retries are fixed, 0.54 s in all; an emulated host that waits for a
+    processor may not respond for that long."""
     words = [program, "-d", "{device}", "-g", f"{{gid{version}}}", "-n", ROUNDS, "-c"]
     words += ["-s", 1000] if "_ud_" in program else ["-s", 5000, "-m", 1024]
     words += ["-e"] if wait == "events" else []
@@ -63,7 +63,7 @@ def test_pingpong(server, program, wait, version):
 
 
 def check(server, program, size, *more, version=4):
-    """Without -o: each asks for as many READs as it finds the other device to have."""
+    """Without -o, each end uses as many outstanding READs as the other device supports."""
     words = ["-x", f"{{gid{version}}}", "-n", ROUNDS, "-u", TIMEOUT, *more]
     words += ["-s", size] if "atomic" not in program else []
     pair = perftest.start(server, program, *words)
@@ -80,19 +80,19 @@ def test_perftest(server, program, size):
 
 
 def read_no_completion(failure):
-    """Did ib_send_lat of perftest 4.5 print a status that it had not read?  With events it waits
-    for a send and for a receive by one channel.  When the answer comes before the ACK, which it
-    may, the event is the receive's, there is nothing to poll for the send, and it looks at a
-    completion that is whatever the stack held (run_iter_lat_send(); newer ones have two)."""
+    """Returns true if ib_send_lat of perftest 4.5 printed an uninitialized status.  With events it
+    waits for sends and receives on one channel.  If the reply arrives before the ACK, which is
+    allowed, the event is that of the receive, polling for the send finds nothing, and ib_send_lat
+    reads an uninitialized completion (run_iter_lat_send(); newer versions have two channels)."""
     found = STATUS.search(str(failure))
     return found and not 0 <= int(found[1]) <= LAST_STATUS
 
 
 @pytest.mark.parametrize("program", WITH_EVENTS)
 def test_perftest_with_events(server, program):
-    """ib_send_lat leaves a completion behind in that case, if it goes well.  Its CQ must have room
-    for that one, or rxe drops the next (one of 1000 rounds on a busy host), and that is as large as
-    the depth."""
+    """In that case ib_send_lat, if it does not fail, leaves a completion in its CQ.  The CQ, which
+    is as large as the depth, must have room for it, or rxe drops the next completion (in one of
+    1000 rounds on a busy host)."""
     more = ["-t", 16] if program == "ib_send_lat" else []
     in_some_try(lambda: check(server, program, ALL_SIZES[program][-1], "-e", *more),
                 lambda failure: program == "ib_send_lat" and read_no_completion(failure))
@@ -112,7 +112,7 @@ def test_perftest_over_ipv6(server, program):
     ("ib_send_bw", "UC"), ("ib_send_lat", "UC"), ("ib_write_bw", "UC"), ("ib_write_lat", "UC"),
     ("ib_send_lat", "UD")])
 def test_perftest_unreliable(server, program, service):
-    # So few that no buffer on the way overflows: they are not sent again.
+    # Few messages at a time, so that no buffer on the way overflows: UC and UD do not retransmit.
     check(server, program, 1024, "-c", service, "-t", 16)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Two hosts with a slow router between them: what a network does to flows, on one machine.
+"""Two hosts with a slow router between them, on one machine.
 
     a (192.0.2.1) --- ra  router r  rb --- (198.51.100.2) b
 
-Three network namespaces of their own.  The router sends to b through a queue (tbf) at the line's
-rate; before it stands marker.bpf.c, which marks (ECN) and loses packets.  Segmentation is off at
-both hosts, for a run of packets that crosses the router as one would be marked and lost as one.
-Data has to go from a to b.
+Each of the three is a network namespace.  The router sends to b through a queue (tbf) at the line
+rate; in front of the queue, marker.bpf.c marks (ECN) and drops packets.  Segmentation offload is
+off at both hosts: a GSO packet would cross the router, and be marked or lost, as a whole.  Flows
+must send their data from a to b.
 """
 import contextlib
 import json
@@ -23,16 +23,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integ", "support"))
 import harness  # noqa: E402
 
 LINE = 25_000_000            # bytes per second: 200 Mb/s
-BURST = 9000                 # of tbf, two packets
+BURST = 9000                 # burst of tbf, bytes: two packets
 DEEP, SHALLOW = 500_000, 60_000  # bytes of queue
 MARK_RATE, MARK_ABOVE = 24_000_000, 30_000
 MTU = 4200                   # room for packets of a path MTU of 4096
-TCP_PORT = 5300              # of measured TCP flows; all of them, for loss is by this port
+TCP_PORT = 5300              # of all measured TCP flows: the marker drops TCP packets by this port
 MARKER = os.path.join(HERE, "marker.bpf.c")
 
 
 class Bottleneck:
-    """Places a, r and b.  set() says what the router does."""
+    """Places a, r and b.  set() configures the router."""
 
     def __init__(self, scratch):
         self.scratch = scratch
@@ -49,7 +49,7 @@ class Bottleneck:
         self.set()
 
     def join(self, host, inner, outer, number):
-        """An interface of the host and one of the router; number: of the host."""
+        """Connect the host and the router by a pair of interfaces; number: of the host."""
         net, net6 = ["192.0.2", "198.51.100"][number - 1], f"2001:db8:{number}:"
         host.device, host.address, host.address6 = (f"uroce_{inner}", f"{net}.{number}",
                                                     f"{net6}:{number}")
@@ -58,7 +58,7 @@ class Bottleneck:
             return (f"ip link set {name} up", f"ip address add {net}.{last}/24 dev {name}",
                     f"ip address add {net6}:{last}/64 dev {name} nodad")
 
-        # No run of more than one packet: the kernel cuts before the interface.
+        # gso_max_segs 1: the kernel segments before the interface, so there are no GSO packets.
         script(host, f"ip link add {inner} mtu {MTU} gso_max_segs 1 type veth "
                      f"peer name {outer} mtu {MTU} netns {self.r.holder.pid}",
                *up(inner, number), f"ip route add default via {net}.254",
@@ -66,7 +66,7 @@ class Bottleneck:
         script(self.r, *up(outer, 254))
 
     def set(self, queue=DEEP, marks=False, loss=0.0, seed=1, rate=LINE):
-        """queue: bytes; marks: whether ECT packets are marked, and TCP asks for it; loss: of 1."""
+        """queue: bytes; marks: mark ECT packets, and let TCP negotiate ECN; loss: fraction."""
         for place in self.a, self.b:
             script(place, f"echo {int(marks)} > /proc/sys/net/ipv4/tcp_ecn")
         lines = [f"tc qdisc replace dev rb root tbf rate {rate * 8}bit burst {BURST} limit {queue}"]
@@ -81,7 +81,7 @@ class Bottleneck:
         script(self.r, *lines)
 
     def marker(self, mark_rate, queue, loss, seed):
-        """The path of the compiled program; skips the test where it cannot be loaded."""
+        """Compile the BPF program and return its path; skips the test if it cannot be loaded."""
         if os.geteuid() != 0 or "-U" in self.r.prefix:
             pytest.skip("only root may load BPF programs, which mark and lose packets")
         if not shutil.which("clang"):
@@ -114,7 +114,7 @@ class Bottleneck:
 
 
 def script(place, *lines):
-    """Shell commands at a place, by one process: many cost seconds on a busy host."""
+    """Run shell commands at a place in one process: many processes cost seconds on a busy host."""
     place.output_of("sh", "-ec", "\n".join(lines))
 
 

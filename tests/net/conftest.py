@@ -12,7 +12,7 @@ import harness  # noqa: E402
 
 
 def pytest_configure(config):
-    # A skipped test says why, always.
+    # Always report why a test was skipped.
     config.option.reportchars += "s"
 
 
@@ -28,7 +28,7 @@ def lab_of_module():
 
 @pytest.fixture
 def lab(lab_of_module):
-    """A bottleneck with a deep queue that neither marks nor loses."""
+    """A bottleneck with a deep queue, without marks and losses."""
     lab_of_module.set()
     yield lab_of_module
     lab_of_module.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Flows over a Bottleneck and what is read of them while they go.
+"""Flows over a Bottleneck and samples of their progress.
 
 Times are those of time.monotonic(), bytes are payload that has arrived and been acknowledged.
 """
@@ -17,15 +17,15 @@ import harness
 
 INTERVAL = 0.05
 PSN_MASK = (1 << 24) - 1
-# DSCP 26, as RoCE has it usually, and ECT(0).
+# DSCP 26, as is usual for RoCE, and ECT(0).
 ECT_CLASS = 106
-# The usual Local ACK Timeout ends a connection in half a second in which this host has other things
-# to do; 18 is a second, times seven retries.
+# With the usual Local ACK Timeout a connection breaks if this host is busy with other things for
+# half a second; 18 is a second, times seven retries.
 TIMEOUT_CODE = 18
 
 
 class Series:
-    """What has been delivered by when."""
+    """Samples of the number of bytes delivered until a time."""
 
     def __init__(self):
         self.times, self.totals = [], []
@@ -35,7 +35,7 @@ class Series:
         self.totals.append(total)
 
     def at(self, when):
-        """Bytes by that time, between samples by proportion."""
+        """Bytes delivered until that time, interpolated linearly between samples."""
         index = bisect.bisect_right(self.times, when)
         if index == 0:
             return 0
@@ -50,18 +50,18 @@ class Series:
         return (self.at(end) - self.at(start)) / (end - start)
 
     def started(self):
-        """When the first bytes arrived."""
+        """Time of the first sample with delivered bytes, or None."""
         return next((t for t, total in zip(self.times, self.totals) if total), None)
 
     def rates(self, start, end, step=0.2):
-        """Of each step: the time of its end, bytes per second."""
+        """A list of (end of the step, bytes per second) for each step."""
         count = int((end - start) / step + 1e-9)
         return [(start + (i + 1) * step,
                  self.rate(start + i * step, start + (i + 1) * step)) for i in range(count)]
 
 
 class Reader(threading.Thread):
-    """Takes the lines of a program with the time at which they came; done() ends it."""
+    """Reads the lines of a program with their times of arrival; done() kills the program."""
 
     def __init__(self, process):
         super().__init__(daemon=True)
@@ -79,7 +79,7 @@ class Reader(threading.Thread):
 
 
 class QueueWatch:
-    """The router's queue, sampled."""
+    """Samples of the router's queue."""
 
     def __init__(self, lab):
         script = os.path.join(bottleneck.HERE, "queue_samples.py")
@@ -104,11 +104,11 @@ class QueueWatch:
 
 
 class NotSampled(AssertionError):
-    """uroce-stat had no processor while a flow was there."""
+    """uroce-stat got no processor time while a flow ran."""
 
 
 class StatWatch:
-    """The queue pairs of a place, sampled: by process id and number of the queue pair."""
+    """Samples of the queue pairs of a place, by process id and queue pair number."""
 
     def __init__(self, place):
         stat = os.path.join(place.scratch.bin, "uroce-stat")
@@ -140,7 +140,7 @@ class RoceFlow:
     def __init__(self, lab, kind="write", seconds=5, size=65536, ect=False, env=None,
                  version=4):
         self.kind = kind
-        # The end that asks for READs is the one that gets the data.
+        # The requester of READs receives the data, so it runs at b.
         server_at = lab.a if kind == "read" else lab.b
         self.asking_at = server_at.peer
         command = [f"ib_{kind}_bw", "-d", "{device}", "-F", "-D", seconds, "--margin", 0, "-s",
@@ -156,7 +156,7 @@ class RoceFlow:
             process.done()
 
     def read(self, watches):
-        """Take what the StatWatches of both places have seen."""
+        """Take this flow's samples from the StatWatches of both places."""
         asking = [sample for sample in watches[self.asking_at].of(self.client.pid)
                   if sample[1]["state"] == "RTS"]
         if not asking:
@@ -175,7 +175,7 @@ class RoceFlow:
         self.last = asking[-1][1], answering[-1][1]
 
     def repeats(self):
-        """Packets sent again for each one that was needed."""
+        """Number of retransmitted packets per packet of payload."""
         needed = self.series.totals[-1] / self.mtu
         return max(0, self.sent[-1][1] - needed) / needed
 
@@ -203,10 +203,10 @@ class TcpFlow:
 
 
 class Run:
-    """Flows that start one after the other, watched until all are over."""
+    """Flows that start one after the other, sampled until all have ended."""
 
     def __init__(self, lab, *flows):
-        """flows: (seconds to wait before it, function that makes it of the lab)."""
+        """flows: (seconds to wait before the start, function that starts the flow in a lab)."""
         queue = QueueWatch(lab)
         watches = {place: StatWatch(place) for place in (lab.a, lab.b)}
         before = lab.dropped(), lab.marked()
@@ -228,7 +228,7 @@ class Run:
 
 
 def try_run(lab, *flows):
-    """A Run, or None if a flow was not sampled."""
+    """A Run of these flows, or None if one of them was not sampled."""
     with contextlib.suppress(NotSampled):
         return Run(lab, *flows)
     return None
@@ -240,7 +240,7 @@ def run(lab, make):
 
 
 def jain(rates):
-    """1 when all have the same, 1/n when one has all."""
+    """Jain's fairness index: 1 if all n rates are equal, 1/n if one flow gets everything."""
     return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
 
 

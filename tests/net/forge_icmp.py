@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """usage: forge_icmp.py SENDER SENDER_PORT RECEIVER MTU
 
-Tells SENDER by ICMP that its RoCEv2 packets to RECEIVER are too big, as anybody on the way could
-who guesses the port.  To be run as root; IPv4.
+Reports to SENDER by ICMP that its RoCEv2 packets to RECEIVER are too big, as anybody on the path
+could who guesses the port.  Must run as root; IPv4 only.
 """
 import socket
 import struct

@@ -3,13 +3,13 @@
  * Functions of the bottleneck's router for which the host's kernel may have no queueing discipline:
  * ECN marks and losses.  bottleneck.py compiles this with clang and attaches it to an interface's
  * clsact, where it sees every packet before the queue does.  Marks are those of a virtual queue,
- * which drains slightly slower than the link.  Senders that obey them keep it near MARK_ABOVE, and
- * so the real one empty.  Packets on the two processors may race for the variables; at worst a mark
- * is missing or added.
+ * which drains slightly slower than the link.  Senders that react to marks keep the virtual queue
+ * near MARK_ABOVE, and so the real queue empty.  Packets on the two processors may race for the
+ * variables; at worst a mark is missing or added.
  * - MARK_RATE: bytes per second that leave the virtual queue; 0: no marks
- * - MARK_ABOVE: bytes in it above which packets that are ECT become CE
- * - QUEUE_MAX: bytes that it never exceeds, as the real one does not
- * - LOSS: number of 2^32 packets that are lost: RoCEv2, and TCP at LOSS_PORT
+ * - MARK_ABOVE: bytes in the virtual queue above which ECT packets become CE
+ * - QUEUE_MAX: limit of the virtual queue, bytes, which is that of the real queue
+ * - LOSS: number of packets in 2^32 that are lost: RoCEv2, and TCP at LOSS_PORT
  * - LOSS_PORT: TCP port of a measured flow; other TCP is the out-of-band connection of programs
  * - SEED: seed of the random numbers, so that a run can be repeated
  */
@@ -51,7 +51,7 @@ static int is_measured(struct __sk_buff *skb)
 	return protocol == IPPROTO_TCP && (source == LOSS_PORT || destination == LOSS_PORT);
 }
 
-/* Knuth's linear congruential generator; the high bits are good enough to lose packets by. */
+/* Knuth's linear congruential generator; its high bits are random enough for losses. */
 static unsigned int random_number(void)
 {
 	random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What table measures: each measure is one round of a group of rows, as {(row, column): number}.
+"""Measurements of table: each runs one round of a group of rows into {(row, column): number}.
 
-Goodput is a share of the line, 1 being 200 Mb/s.  "-" stands where a row has no such column.
+Goodput is a fraction of the line rate, 1 being 200 Mb/s.  A row need not have every column; table
+prints "-" for a missing one.
 """
 import functools
 
@@ -12,11 +13,11 @@ LOSSES = (0.001, 0.01, 0.05)
 TCP = ("cubic", "bbr")
 SETTLE = 1.0     # seconds that flows have to find their rates
 SHARED = 5.0     # seconds over which two flows are compared
-ALONE = 3.0      # of a flow that is measured alone, up to so many seconds after its start
-LASTS = 4.0      # seconds that it lasts: how a program ends is no property of the network
-JOIN_AFTER = 2.0  # the first flow is alone for so long
-HALF = 0.45      # of the line, over STEP: this flow has its half
-STEP = 0.2
+ALONE = 3.0      # seconds after its start at which the measurement of a single flow ends
+LASTS = 4.0      # duration of that flow, seconds: the end of the program is not measured
+JOIN_AFTER = 2.0  # seconds that the first flow runs alone
+HALF = 0.45      # fraction of the line rate, over STEP, that counts as half of the line
+STEP = 0.2       # seconds
 DELAY = {"UROCE_FAULT": "delay=1ms"}
 
 
@@ -33,14 +34,14 @@ def of_line(rate):
 
 
 def alone(lab, flow, settle=0.5, seconds=ALONE):
-    """A flow by itself: the run, and the time over which it counts."""
+    """Run one flow by itself; returns the run, and start and end of the time that is measured."""
     run = flows.Run(lab, (0, flow))
     start = run.started()[0] + settle
     return run, start, min(start + seconds - settle, run.flows[0].series.times[-1])
 
 
 def until_half(series, start, patience=SHARED):
-    """Seconds until the flow has half of the line."""
+    """Seconds until the flow reaches half of the line rate; patience if it does not."""
     for when, rate in series.rates(start, start + patience, STEP):
         if of_line(rate) >= HALF:
             return when - start
@@ -48,7 +49,10 @@ def until_half(series, start, patience=SHARED):
 
 
 def join(lab, first, second):
-    """A flow that has the line is joined by another one."""
+    """Start a second flow while the first has the whole line.
+
+    Returns the run, the start of the second flow, and start and end of the time that is measured.
+    """
     run = flows.Run(lab, (0, first), (JOIN_AFTER, second))
     joined = run.started()[1]
     return run, joined, joined + SETTLE, joined + SETTLE + SHARED
@@ -132,7 +136,7 @@ def loss(lab, found):
 
 
 def delay(lab, found):
-    """The first second counts, and what is reached after it."""
+    """Time to reach 0.9 of the line rate, and goodput after the first second."""
     lab.set()
     run = flows.Run(lab, (0, roce(LASTS, size=1 << 20, env=DELAY)))
     series = run.flows[0].series

@@ -3,8 +3,8 @@
 """usage: queue_samples.py INTERFACE SECONDS
 
 Prints a line "time backlog drops" of the interface's root queueing discipline every SECONDS, until
-standard input ends: monotonic seconds, bytes, packets.  By netlink, since a tc for each sample
-would take as much of the processor as what is measured.
+standard input ends: monotonic seconds, bytes, packets.  It uses netlink, because starting tc for
+each sample would take as much processor time as the flows that are measured.
 """
 import select
 import socket
@@ -43,7 +43,7 @@ def messages(netlink):
 
 
 def ask(netlink, index):
-    """Backlog and drops of the root discipline of interface index."""
+    """Returns backlog and drops of the root queueing discipline of the interface."""
     body = TRAFFIC.pack(socket.AF_UNSPEC, index, 0, 0, 0)
     netlink.send(HEADER.pack(HEADER.size + len(body), RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, 1,
                              0) + body)

@@ -3,8 +3,8 @@
 """usage: tcp_flow.py receive PORT
        tcp_flow.py send ADDRESS PORT CONGESTION SECONDS
 
-One TCP flow, to compare with.  The receiver takes one connection and prints a line "time bytes"
-every 50 ms (monotonic seconds; bytes since the beginning), the sender how often it sent again.
+One TCP flow, for comparison.  The receiver accepts one connection and prints a line "time bytes"
+every 50 ms (monotonic seconds; bytes since the start), the sender its number of retransmissions.
 """
 import socket
 import sys

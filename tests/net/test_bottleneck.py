@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The bottleneck itself: each thing that it does to packets is seen at work, and counted."""
+"""Tests of the bottleneck itself: marks, drops and losses occur and are counted."""
 import sys
 
 import pytest
@@ -10,12 +10,12 @@ import harness
 
 
 def marked_backlog(lab):
-    """Bytes that nearly always wait; None: it was not sampled in time."""
+    """95th percentile of the backlog, bytes; None: the queue was not sampled in time."""
     run = flows.Run(lab, (0, lambda at: flows.TcpFlow(at, "cubic", 2)))
     start = run.flows[0].series.started()
     assert run.marked > 0
     assert run.queue.drops(start, start + 3) == 0
-    # TCP begins by finding out how much is too much; then it has heard of it.
+    # TCP overshoots in slow start; a second later it has reacted to the marks.
     settled = start + 1, start + 2
     return run.queue.p95(*settled) if run.queue.between(*settled) else None
 
@@ -26,12 +26,12 @@ def test_marks_keep_the_queue_short(lab):
 
 
 def test_marks_of_roce_too(lab):
-    """The class goes out whole, and a packet that was marked is still a good one."""
+    """uroce sends the ECN bits of the traffic class, and accepts packets that were marked."""
     lab.set(marks=True)
     asked = flows.run(lab, lambda at: flows.RoceFlow(at, "write", 1, ect=True))
     assert asked.marked > 0
     other = flows.run(lab, lambda at: flows.RoceFlow(at, "write", 1, ect=False))
-    # perftest's own TCP connection asks for marks, and crosses the same queue at the end.
+    # perftest's own TCP connection negotiates ECN, and crosses the same queue at the end.
     assert other.marked < asked.marked / 20, (asked.marked, other.marked)
 
 

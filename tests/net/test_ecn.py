@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Marks on the wire: what they are answered with, as independent programs see it, and obeyed."""
+"""ECN marks: CNPs and ACKs that report them, as decoded by tshark, and the sender's reaction."""
 import os
 import shutil
 import signal
@@ -21,7 +21,7 @@ FIELDS = ["frame.time_epoch", "ip.src", "ipv6.src", "ip.dsfield.dscp", "ip.dsfie
 
 
 class Wire:
-    """What passes b's interface while the context lasts, as tshark reads it."""
+    """Packets that pass b's interface while the context is active, as tshark decodes them."""
 
     def __init__(self, lab):
         if not shutil.which("dumpcap") or not shutil.which("tshark"):
@@ -50,7 +50,7 @@ class Wire:
 
 
 def check_cnps(wire, source, qpn):
-    """Byte for byte as annex A17 has them, no closer than they may be; how many."""
+    """Check that CNPs are those of annex A17, byte for byte, and far enough apart; their number."""
     times = []
     for when, address, dscp, ecn, payload in wire.packets:
         if payload[0] != CNP:
@@ -61,13 +61,13 @@ def check_cnps(wire, source, qpn):
         assert len(payload) == 32
         times.append(when)
     gaps = sorted(after - before for before, after in zip(times, times[1:]))
-    # What leaves late may be followed by what leaves in time: few are.
+    # The gap after a CNP that was sent late is shorter, but only a tenth of the gaps may be.
     assert not gaps or gaps[len(gaps) // 10] >= CNP_INTERVAL * 0.8, gaps[:10]
     return len(times)
 
 
 def captured(lab, make):
-    """The Wire and the Run of one flow, or None if it was not sampled."""
+    """The Wire and the Run of one flow, or None if the flow was not sampled."""
     with Wire(lab) as wire:
         run = flows.try_run(lab, (0, make))
     return run and (wire, run)
@@ -75,7 +75,7 @@ def captured(lab, make):
 
 @pytest.mark.parametrize("version, setting", [(4, False), (6, True)])
 def test_marks_are_told_and_obeyed(lab, version, setting):
-    """By --tclass and by UROCE_TOS."""
+    """ECN is enabled by perftest's --tclass (IPv4) and by UROCE_TOS (IPv6)."""
     lab.set(marks=True)
     env = {"UROCE_TOS": hex(flows.ECT_CLASS)} if setting else None
     wire, run = harness.tries(lambda: captured(lab, lambda at: flows.RoceFlow(
@@ -89,13 +89,13 @@ def test_marks_are_told_and_obeyed(lab, version, setting):
     assert sender["counters"]["rp_cnp_handled"] > 0
     assert {(dscp, ecn) for _, address, dscp, ecn, payload in wire.packets
             if address == there and payload[0] in WRITES} == {(26, ECT), (26, CE)}
-    # ACKs echo, and are for as many packets as were marked, about.
+    # ACKs echo marks by BECN.
     assert any(payload[0] == ACK and payload[4] & 0x40 for *_, payload in wire.packets)
     assert run.queue.samples[-1][2] == run.queue.samples[0][2], "packets were dropped"
 
 
 def test_read_responses(lab):
-    """The requester tells of marks, and the responder obeys."""
+    """READ responses are marked: the requester sends CNPs, and the responder reacts to them."""
     lab.set(marks=True)
     wire, run = harness.tries(lambda: captured(
         lab, lambda at: flows.RoceFlow(at, "read", 1, ect=True)))[0]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What uroce has reached on the bottleneck and must not lose again.
+"""Regression limits for flows over the bottleneck.
 
-Only what does not depend on how busy this host is: what is dropped and what is sent again, not how
-fast it is.  tests/net/table has the figures.  Each limit is several times what was measured, and a
-fraction of what it was before there were marks and windows of a network's law.
+Only values that do not depend on the load of this host are tested: drops and retransmissions, not
+throughput, which tests/net/table measures.  Each limit is several times the measured value, and a
+fraction of the value before uroce had ECN and congestion windows.
 """
 import os
 import sys
@@ -18,7 +18,7 @@ SECONDS = 5 if os.environ.get("UROCE_NET") == "long" else 2
 
 
 def test_two_flows_with_marks_overrun_nothing(lab):
-    """Where thousands of packets were dropped in a second."""
+    """Two flows with ECN drop nothing; earlier versions lost thousands of packets per second."""
     lab.set(marks=True)
     make = flows.RoceFlow
     run = harness.tries(lambda: flows.try_run(
@@ -32,7 +32,7 @@ def test_two_flows_with_marks_overrun_nothing(lab):
 
 
 def test_short_queue_without_marks(lab):
-    """Where each packet was sent up to four times."""
+    """Few packets are sent again; earlier versions sent each packet up to four times."""
     lab.set(bottleneck.SHALLOW)
     run = flows.run(lab, lambda at: flows.RoceFlow(at, "write", SECONDS))
     assert run.queue.drops(run.started()[0], run.queue.samples[-1][0]) > 0

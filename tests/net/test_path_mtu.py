@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A way that carries smaller packets than the queue pair sends is found out, and told of."""
+"""A path that carries only smaller packets than the queue pair sends is detected and reported."""
 import os
 import re
 import sys
@@ -17,9 +17,9 @@ COUNTER = "path_too_small"
 
 @pytest.fixture
 def ends(lab):
-    """A queue pair at a, connected with one at b: (server, client), the client has to send."""
+    """Starts a server at b and a client at a, which sends; returns (server, client)."""
     def start(version=4, iterations=50):
-        # A second until the peer is missed, nine until the connection is given up.
+        # -u 18: the ACK timeout is a second, and the connection breaks after nine.
         command = ["ib_write_bw", "-d", "{device}", "-F", "-n", iterations, "-m", "4096", "-u",
                    "18", "-x", f"{{gid{version}}}"]
         return harness.start_pair(lab.b, command)
@@ -32,10 +32,10 @@ def ends(lab):
 
 
 def await_line(process):
-    """The one line that the user gets, with its numbers and addresses."""
+    """Wait for the message to the user; returns its match, with MTU and addresses."""
     until = time.monotonic() + harness.PATIENCE
     while not LINE.search(process.errors):
-        # What it said last may have been missed.
+        # The process may have printed the message after the last search and exited.
         ended = not process.running()
         assert LINE.search(process.errors) or not ended, process
         assert time.monotonic() < until, process
@@ -45,7 +45,7 @@ def await_line(process):
 
 @pytest.mark.parametrize("version", [4, 6])
 def test_router_with_a_smaller_mtu(lab, ends, version):
-    """The router drops the packets and says so; without that the sender would see silence."""
+    """The router drops the packets and reports it by ICMP; otherwise they would just be lost."""
     bottleneck.script(lab.r, "ip link set rb mtu 1400")
     server, client = ends(version)
     addresses = [(lab.a.address, lab.b.address), (lab.a.address6, lab.b.address6)][version == 6]
@@ -56,11 +56,11 @@ def test_router_with_a_smaller_mtu(lab, ends, version):
 
 
 def test_route_with_a_smaller_mtu(lab, ends):
-    """Told when the queue pair is connected, before anything is sent."""
+    """The message appears when the queue pair is connected, before any packet is sent."""
     bottleneck.script(lab.a, "ip route replace default via 192.0.2.254 mtu 1400")
     _, client = ends()
     assert await_line(client).group(2) == lab.a.address
-    client.done()  # the interface itself carries the packets, and so does the router
+    client.done()  # succeeds, since the interface and the router do carry the packets
 
 
 def test_a_way_that_fits(lab, ends):
@@ -71,7 +71,7 @@ def test_a_way_that_fits(lab, ends):
 
 
 def test_forged_message(lab, ends):
-    """A host that says that packets are too big stops nothing; the flow lasts eight seconds."""
+    """A forged ICMP "packet too big" does not stop the flow, which lasts eight seconds."""
     server, client = ends(iterations=3000)
     pairs = []
     while not (pairs and pairs[0]["state"] == "RTS" and pairs[0]["counters"]["sent_pkts"]):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A connection in which every byte is known.  It lives beside the random objects, in a context of
- * its own; its requests are all good, so each must succeed and bring exactly what was sent.  Memory
- * around what is received must stay as it was.
+ * A connection in which every byte is known.  It exists in addition to the random objects, in a
+ * context of its own.  All its requests are good, so each must succeed and transfer exactly the
+ * data that was sent.  Memory around received data must not change.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ struct end {
 	struct request requests[SLOTS];
 	uint32_t posted, completed; /* requests */
 	uint32_t sends[SLOTS];	    /* request numbers of SENDs in order */
-	uint32_t sent, received;    /* SENDs of this end, and those that the other has taken */
+	uint32_t sent, received;    /* SENDs of this end, and those that the other end received */
 	uint64_t added;		    /* FETCH_ADDs that have completed */
 };
 
@@ -80,7 +80,7 @@ static bool is_untouched(const uint8_t *bytes, uint32_t from)
 	return true;
 }
 
-/* Into RTS, with new PSNs. */
+/* Moves both ends to RTS, with new PSNs. */
 static void connect(struct world *world, struct clean *clean)
 {
 	uint32_t psn[2] = { below(world, 1 << 24), below(world, 1 << 24) };
@@ -154,7 +154,7 @@ static void clean_open(struct world *world)
 	connect(world, clean);
 }
 
-/* A receive at the other end for the next SEND of this one. */
+/* Posts a receive at the other end for the next SEND of this one. */
 static void post_receive(struct world *world, struct end *end, struct end *other)
 {
 	uint8_t *slot = other->memory->received[end->sent % SLOTS];
@@ -211,7 +211,7 @@ static void post(struct world *world, struct clean *clean, uint32_t index)
 	error = ibv_post_send(end->qp, &wr, &bad);
 	note(world, "clean request %u of end %u, kind %d, %u bytes", number, index, request.kind,
 	     request.length);
-	/* The helper thread may have found out that retries are used up. */
+	/* Also accepted in ERR: the helper thread may have noticed that the retries are used up. */
 	MUST(world, !error, "a clean request is refused: %d", error);
 }
 
@@ -297,7 +297,7 @@ static void poll_clean(struct world *world, struct clean *clean)
 	MUST(world, got >= 0, "a clean completion queue fails");
 }
 
-/* After a reset nothing of what was under way may come any more. */
+/* Resets and reconnects both ends: no completion of an earlier request may come after a reset. */
 static void reset(struct world *world, struct clean *clean)
 {
 	struct ibv_qp_attr attr = { .qp_state = chance(world, 50) ? IBV_QPS_ERR : IBV_QPS_RESET };
@@ -315,7 +315,7 @@ static void reset(struct world *world, struct clean *clean)
 		     "a clean pair cannot be reset");
 		end->completed = end->posted;
 		end->received = end->sent;
-		/* How many of them were executed is not known. */
+		/* It is not known how many FETCH_ADDs were executed. */
 		end->added = other->memory->counter;
 	}
 	MUST(world, ibv_poll_cq(clean->cq, 1, &wc) == 0, "a completion is left after a reset");
@@ -341,7 +341,7 @@ void do_clean(struct world *world)
 		return;
 	}
 	end = &clean->ends[index];
-	/* The slot is free when the peer has taken what it held, too. */
+	/* A slot is free only after the peer has received its SEND, too. */
 	for (uint32_t count = below(world, 4); count > 0; count--)
 		if (end->posted - end->completed < SLOTS && end->sent - end->received < SLOTS)
 			post(world, clean, index);

@@ -2,7 +2,7 @@
 /* Destroying objects in any order: EBUSY exactly while something uses them. */
 #include "world.h"
 
-/* The number of objects of a table that meet a condition; it names one as "it". */
+/* The number of objects of a table that meet a condition, in which "it" is the object. */
 #define USERS(world, table, condition)                                                 \
 	({                                                                             \
 		uint32_t users_ = 0;                                                   \
@@ -29,7 +29,7 @@ static uint32_t users_of_context(struct world *world, const struct context *cont
 	       USERS(world, pairs, it->context == context);
 }
 
-/* With its last object the memory of a closed context goes. */
+/* The memory of a closed context is freed with its last object. */
 static void forget_contexts(struct world *world)
 {
 	for (uint32_t i = 0; i < MAX_CONTEXTS; i++) {
@@ -40,7 +40,7 @@ static void forget_contexts(struct world *world)
 	}
 }
 
-/* Check the answer of a call that destroys; true if the object is gone. */
+/* Checks the result of a call that destroys; returns true if the object is destroyed. */
 static bool destroyed(struct world *world, const char *call, const void *object, uint32_t users,
 		      int answer)
 {
@@ -122,7 +122,7 @@ static void destroy_region(struct world *world)
 		return;
 	error = ibv_dereg_mr(region->verbs);
 	note(world, "dereg_mr %p: %d", (void *)region->verbs, error);
-	/* Which windows are bound to it is known to those that have executed the binds. */
+	/* The model does not know which binds of windows to the region have been executed. */
 	MUST(world, !error || (error == EBUSY && region->may_be_bound), "dereg_mr: %s",
 	     strerror(error));
 	if (error)
@@ -191,7 +191,7 @@ void destroy_all(struct world *world)
 {
 	uint32_t left, tries = 0;
 
-	/* Members of a group are busy until they have left it. */
+	/* Members of a group cannot be destroyed until they have left it. */
 	for (uint32_t i = 0; i < MAX_PAIRS; i++) {
 		struct pair *pair = &world->pairs[i];
 

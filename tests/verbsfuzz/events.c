@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Arming completion queues, and reading events: of objects that are there, one for each arming. */
+/*
+ * Arming completion queues, and reading events, which must be of existing objects, and no more than
+ * one for each arming.
+ */
 #include <poll.h>
 
 #include "world.h"

@@ -26,7 +26,7 @@ static void expect_no_more_than(struct batch *batch, enum expect expect)
 		batch->expect = expect;
 }
 
-/* Begins a request, of those that the type of queue pair has functions for. */
+/* Begins a request for which the type of queue pair has a function. */
 static enum ibv_wr_opcode begin(struct world *world, struct batch *batch, struct window *window)
 {
 	struct ibv_qp_ex *ex = batch->ex;
@@ -129,7 +129,7 @@ static void set_list(struct world *world, struct batch *batch, enum ibv_wr_opcod
 
 static void set_data(struct world *world, struct batch *batch, enum ibv_wr_opcode opcode)
 {
-	/* A request without data is as good as one with; an atomic has nowhere to put its word. */
+	/* A request may have no data, except for an Atomic, which needs a place for its result. */
 	if (chance(world, takes_data(opcode) ? 10 : 97)) {
 		if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 			expect_no_more_than(batch, EXPECT_REFUSED);

@@ -18,7 +18,7 @@ static const char usage[] =
 	"usage: verbsfuzz [--seed N] [--count N] [--keep-going] [--patience SECONDS]\n"
 	"       verbsfuzz --seed N --verbose   show each call of one seed\n";
 
-/* One seed of so many ends by exit(), and the others by _exit(). */
+/* One seed of this number ends by exit(), and the others by _exit(). */
 #define LEAK_CHECK 4
 
 struct options {
@@ -66,7 +66,7 @@ static void run_child(uint64_t seed, bool verbose)
 	world->verbose = verbose;
 	world_run(world);
 	free(world);
-	/* exit() looks for leaks, which takes as long as all the rest: not each time. */
+	/* exit() checks for leaks, which takes as long as all the rest: only some seeds call it. */
 	if (seed % LEAK_CHECK == 0)
 		exit(0);
 	_exit(0);
@@ -80,7 +80,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* False: it has not ended in time. */
+/* Returns false if the child has not ended in time. */
 static bool await(pid_t child, uint64_t ms, int *status)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -94,7 +94,7 @@ static bool await(pid_t child, uint64_t ms, int *status)
 	return true;
 }
 
-/* True if nothing was found. */
+/* Returns true if nothing was found. */
 static bool run_seed(const struct options *options, uint64_t seed)
 {
 	int status = 0;
@@ -110,7 +110,7 @@ static bool run_seed(const struct options *options, uint64_t seed)
 		run_child(seed, options->verbose);
 	if (!await(child, options->patience * UINT64_C(1000), &status)) {
 		printf("seed %" PRIu64 ": HANGS after %u s\n", seed, options->patience);
-		/* With ASAN_OPTIONS=handle_abort=1 it shows where. */
+		/* With ASAN_OPTIONS=handle_abort=1 the child shows where it hangs. */
 		kill(child, SIGABRT);
 		if (!await(child, 5000, &status)) {
 			kill(child, SIGKILL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Regions, and the bytes of the arena in which they lie: a byte may change only while a region that
- * allows local writes has it, whoever writes and by whatever key.
+ * Regions, and the bytes of the arena in which they lie: a byte may change only while it belongs to
+ * a region that allows local writes, no matter who writes and by which key.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -92,7 +92,7 @@ static bool draw_range(struct world *world, struct region *region)
 	return region->length;
 }
 
-/* How a registration of a range of the arena may be answered. */
+/* Predicts the result of the registration of a range of the arena. */
 static enum expect predict(struct world *world, const struct region *region)
 {
 	/* IBV_ACCESS_FLUSH_GLOBAL; _PERSISTENT is refused, since the arena is not a file. */
@@ -115,7 +115,7 @@ static enum expect predict(struct world *world, const struct region *region)
 	return EXPECT_ACCEPTED;
 }
 
-/* Check an answer against the prediction; true if it was accepted. */
+/* Checks a result against the prediction; returns true if the region was accepted. */
 static bool answered(struct world *world, const struct region *region, enum expect expect,
 		     const char *call, bool accepted)
 {
@@ -147,7 +147,7 @@ void do_register(struct world *world)
 	iova = chance(world, 80) ? (uintptr_t)region->addr : random_next(&world->random) >> 17;
 	region->start = region->access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	expect = predict(world, region);
-	/* From here on bytes may change, and they must not if it is refused. */
+	/* From here on bytes may change, but not if the registration is refused. */
 	region->verbs = ibv_reg_mr_iova2(domain->verbs, region->addr, region->length, iova,
 					 (unsigned int)region->access);
 	note(world, "reg_mr %llu bytes, access 0x%x, in %p -> %p",
@@ -173,7 +173,7 @@ void do_register_special(struct world *world)
 		region->length = ARENA_BYTES;
 		region->addr = world->arena;
 	} else if (region->kind == REGION_IMPLICIT) {
-		/* Nobody may write to it: it is all of this process. */
+		/* It must not be writable: it is all memory of this process. */
 		region->access = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_READ;
 		region->addr = world->arena;
 		region->start = (uintptr_t)world->arena;
@@ -208,7 +208,7 @@ void do_reregister(struct world *world)
 	enum expect expect;
 	int flags = (int)below(world, 8), error;
 
-	/* A closed context's regions are left for destruction; a domain may be any. */
+	/* Regions of a closed context are only destroyed; the domain may be any of the context. */
 	if (!region || !domain || region->kind != REGION_PLAIN || region->context->closed ||
 	    domain->context != region->context || !flags)
 		return;
@@ -226,7 +226,7 @@ void do_reregister(struct world *world)
 	expect = predict(world, &changed);
 	if (region->may_be_bound && expect == EXPECT_ACCEPTED)
 		expect = EXPECT_EITHER;
-	/* Both meanings are possible during the call. */
+	/* During the call the old and the new registration may be in effect. */
 	memory_cover(world, &changed, 1);
 	error = ibv_rereg_mr(region->verbs, flags, domain->verbs, changed.addr, changed.length,
 			     flags & IBV_REREG_MR_CHANGE_ACCESS ? changed.access : 0);

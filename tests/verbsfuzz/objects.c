@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Making the objects that have no queue: contexts, domains, channels, handles, windows. */
+/* Creating the objects that have no queue: contexts, domains, channels, handles, windows. */
 #include <fcntl.h>
 
 #include "world.h"
@@ -16,7 +16,7 @@ void do_open_context(struct world *world)
 	MUST(world, context->verbs, "open_device: %s", strerror(errno));
 }
 
-/* Only what a protection domain is the handle of can be made after a close. */
+/* After a close, only calls that create objects in a protection domain are still possible. */
 struct context *pick_context(struct world *world)
 {
 	struct context *context = PICK(world, contexts);
@@ -24,7 +24,7 @@ struct context *pick_context(struct world *world)
 	return context && !context->closed ? context : NULL;
 }
 
-/* All that acts by itself ends with its context, and nothing more comes of its requests. */
+/* Queue pairs end with their context, and their requests never complete. */
 void do_close_context(struct world *world)
 {
 	struct context *context = pick_context(world);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Making queue pairs of all types, and multicast groups. */
+/* Creating queue pairs of all types, and joining multicast groups. */
 #include "world.h"
 
 enum {
@@ -54,7 +54,7 @@ static void draw_cap(struct world *world, struct ibv_qp_cap *cap)
 	cap->max_inline_data = draw_limit(world, 200, 512);
 }
 
-/* Which limits count is a matter of the type; those that it has no use for may be refused. */
+/* The type decides which limits matter; excessive values of the others may be refused. */
 static enum expect predict_cap(const struct world *world, const struct pair *pair,
 			       const struct ibv_qp_cap *cap)
 {
@@ -74,7 +74,7 @@ static bool is_apart(const struct pair *pair, const void *object, const struct c
 	return object && context != pair->context;
 }
 
-/* Parts of another context, or a shared queue of the wrong kind. */
+/* Returns true if a part is of another context, or the shared queue is of the wrong kind. */
 static bool has_foreign_parts(const struct pair *pair)
 {
 	if (sends(pair->type) && is_apart(pair, pair->send_queue, pair->send_queue->context))
@@ -129,7 +129,7 @@ static void made(struct world *world, struct pair *pair, enum expect expect)
 	}
 	MUST(world, expect != EXPECT_REFUSED && !pair->context->closed, "a bad queue pair is made");
 	pair->number = pair->verbs->qp_num;
-	/* No completion of an earlier queue pair of this place is meant by epoch 1. */
+	/* Not 0, which is failed_epoch before any failure. */
 	pair->epoch = 1;
 	new_core(world, pair);
 	for (uint32_t i = 0; i < MAX_PAIRS; i++)
@@ -137,7 +137,7 @@ static void made(struct world *world, struct pair *pair, enum expect expect)
 		     pair == &world->pairs[i] || !world->pairs[i].verbs ||
 			     world->pairs[i].number != pair->number,
 		     "two queue pairs have number %u", pair->number);
-	/* Limits without use are granted as 0, and objects without use are not held. */
+	/* Limits that the type does not use are granted as 0, and such objects are not held. */
 	if (!sends(pair->type)) {
 		pair->send_queue = NULL;
 		pair->domain = NULL;
@@ -244,7 +244,7 @@ void do_create_pair(struct world *world)
 		create_plain(world, pair, cap, expect);
 }
 
-/* One more opening of an XRC target. */
+/* Opens an XRC target once more. */
 void do_open_target(struct world *world)
 {
 	struct pair *pair = UNUSED(world, pairs), *target = PICK(world, pairs);
@@ -303,7 +303,7 @@ void do_group(struct world *world)
 		MUST(world, error == (attach ? EIO : EINVAL), "%s in a closed context: %d",
 		     attach ? "attach_mcast" : "detach_mcast", error);
 	} else if (attach) {
-		/* The host may have no way for it. */
+		/* The host may be unable to join the group. */
 		MUST(world, !error || (!member && error != EINVAL && error != EIO),
 		     "attach_mcast: %s", strerror(error));
 		pair->attached[group] |= !error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* ibv_post_send(), ibv_post_recv() and their kin, with good and bad requests. */
+/* ibv_post_send(), ibv_post_recv() and similar calls, with good and bad requests. */
 #include <arpa/inet.h>
 
 #include "world.h"
@@ -89,7 +89,7 @@ void draw_list(struct world *world, const struct pair *pair, struct list *list, 
 		if (kind == LIST_WORD && chance(world, 97))
 			sge->length = 8;
 		if (kind == LIST_INLINE) {
-			/* It is read at once, so it has to be there. */
+			/* Inline data is read during the call, so the memory must be readable. */
 			sge->length %= chance(world, 90) ? 30 : 600;
 			sge->addr = (uintptr_t)world->arena + below(world, PAGE);
 			sge->lkey = (uint32_t)random_next(&world->random);
@@ -144,7 +144,7 @@ enum expect draw_bind(struct world *world, struct window *window, struct ibv_mw_
 		info->mr = region->verbs;
 		info->addr = region->start + below(world, 16);
 		info->length = 1 + below(world, 500);
-		/* From now on a deregistration may find it bound. */
+		/* From now on a deregistration may find the region bound. */
 		region->may_be_bound = true;
 	}
 	info->mw_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
@@ -202,7 +202,7 @@ static bool is_served(enum ibv_wr_opcode opcode)
 	       opcode == IBV_WR_RDMA_READ;
 }
 
-/* How a request is answered that has a state and room. */
+/* Predicts the result of a request if the state allows it and the queue has room. */
 static enum expect predict(const struct pair *pair, const struct ibv_send_wr *wr,
 			   const struct list *list)
 {

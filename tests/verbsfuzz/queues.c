@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Completion queues and shared receive queues: making, resizing and asking them. */
+/* Completion queues and shared receive queues: creating, resizing and querying them. */
 #include "world.h"
 
 bool may_be_dead(const struct queue *queue)
@@ -84,7 +84,7 @@ void do_create_queue_ex(struct world *world)
 			     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK));
 	*queue = (struct queue){ .context = context, .channel = channel, .extended = true };
 	queue->ignores_overrun = attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	/* A parent domain would have to outlive it; a plain one is refused. */
+	/* A plain domain, which is refused: a parent domain would have to outlive the queue. */
 	if (domain && !domain->below) {
 		attr.comp_mask |= IBV_CQ_INIT_ATTR_MASK_PD;
 		attr.parent_domain = domain->verbs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The states of queue pairs: which moves and attributes ibv_modify_qp(3) allows. */
+/* The states of queue pairs: the transitions and attributes that ibv_modify_qp(3) allows. */
 #include <stdio.h>
 
 #include "world.h"
@@ -16,7 +16,7 @@ enum {
 	REMOTE_ACCESS = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 };
 
-/* The attributes of a move. */
+/* The attributes of a transition. */
 struct move {
 	int needed, allowed;
 };
@@ -113,7 +113,7 @@ static int ignored(enum ibv_qp_type type)
 	return type == IBV_QPT_XRC_RECV ? REQUESTER : 0;
 }
 
-/* True if the move is legal when the queue pair is in state from. */
+/* Returns true if the transition is legal for a queue pair in state from. */
 static bool is_legal(const struct pair *pair, enum ibv_qp_state from,
 		     const struct ibv_qp_attr *attr, int mask)
 {
@@ -144,7 +144,7 @@ unsigned int states_now(const struct pair *pair)
 	return states;
 }
 
-/* The model's copy of what was set. */
+/* Stores the attributes that were set in the model. */
 static void merge(struct core *core, const struct ibv_qp_attr *attr, int mask)
 {
 #define TAKE(bit, field)                                \
@@ -175,7 +175,7 @@ static void moved(struct world *world, struct pair *pair, const struct ibv_qp_at
 
 	merge(core, attr, mask);
 	if (!(mask & IBV_QP_STATE)) {
-		/* The states in which that was legal. */
+		/* Only the states in which the call was legal remain possible. */
 		core->possible = before;
 		return;
 	}
@@ -219,7 +219,7 @@ int modify(struct world *world, struct pair *pair, struct ibv_qp_attr *attr, int
 	return 0;
 }
 
-/* Attributes for any move; *bad if one of the mask's has a value that must be refused. */
+/* Attributes for any transition; *bad: a value in the mask must be refused; *odd: it may be. */
 static void draw_attributes(struct world *world, struct ibv_qp_attr *attr, int mask, bool *bad,
 			    bool *odd)
 {
@@ -253,12 +253,12 @@ static void draw_attributes(struct world *world, struct ibv_qp_attr *attr, int m
 	*bad |= (mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > 128;
 	*bad |= (mask & IBV_QP_ALT_PATH) != 0;
 	*bad |= (mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED;
-	/* Seven is the most that the wire knows; more may be taken for seven. */
+	/* Seven is the maximum of the fields' three bits; larger values may be taken for seven. */
 	*odd |= (mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7;
 	*odd |= (mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7;
 }
 
-/* A queue pair that can be queried. */
+/* Returns a queue pair that can be modified and queried, or NULL. */
 static struct pair *pick_pair(struct world *world)
 {
 	struct pair *pair = PICK(world, pairs);
@@ -279,7 +279,7 @@ void do_modify(struct world *world)
 		return;
 	states = states_now(pair);
 	attr.qp_state = (enum ibv_qp_state)below(world, ALL_STATES + chance(world, 3) * 90);
-	/* More often one that may be legal. */
+	/* Prefer a state to which a transition may be legal. */
 	for (int tries = 0; tries < 6 && chance(world, 85); tries++) {
 		if (find_move(pair->type, (enum ibv_qp_state)__builtin_ctz(states), attr.qp_state,
 			      &move))
@@ -301,7 +301,7 @@ void do_modify(struct world *world)
 	modify(world, pair, &attr, mask, bad, odd);
 }
 
-/* One step of a connection with good attributes; true if it succeeds. */
+/* One transition of a connection, with good attributes; returns true if it succeeds. */
 static bool step(struct world *world, struct pair *pair, enum ibv_qp_state to,
 		 const struct pair *peer)
 {

@@ -35,7 +35,7 @@ static void remove_first(struct world *world, struct fifo *fifo)
 	fifo->count--;
 }
 
-/* The most completions that the queue may have to hold. */
+/* Updates the maximum number of completions that the queue may have to hold. */
 static void note_peak(struct world *world, struct queue *queue)
 {
 	uint32_t most = 0;
@@ -200,7 +200,7 @@ static void check_shared(struct world *world, const struct queue *queue, uint32_
 			 const struct ibv_wc *wc)
 {
 	struct work *work = &world->works[place];
-	/* An XRC target may have gone since. */
+	/* An XRC target may have been destroyed since. */
 	bool found = work->shared->xrc_domain && work->shared->queue == queue;
 
 	for (uint32_t i = 0; i < MAX_PAIRS; i++)
@@ -316,7 +316,7 @@ static uint64_t now_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Let some time pass in which packets travel. */
+/* Lets some time pass in which packets travel. */
 void do_settle(struct world *world)
 {
 	uint64_t until = now_us() + below(world, 3000);
@@ -338,7 +338,7 @@ void drain_all(struct world *world)
 	bool sent[MAX_PAIRS] = { 0 };
 
 	note(world, "drain");
-	/* Completions that wait leave no room for those of the flush. */
+	/* Completions that are not polled would leave no room for those of the flush. */
 	poll_all(world);
 	for (uint32_t i = 0; i < MAX_PAIRS; i++) {
 		struct pair *pair = &world->pairs[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* One seed: which calls are made, and how a finding is reported. */
+/* Runs one seed: chooses the calls, and reports findings. */
 #include "world.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ void *pick(struct world *world, void *table, uint32_t count, size_t bytes, bool 
 	for (uint32_t i = 0; i < count; i++) {
 		void *object = (char *)table + (first + i) % count * bytes, *verbs;
 
-		/* Each begins with the pointer that libibverbs returned. */
+		/* Each object begins with the pointer that libibverbs returned. */
 		memcpy(&verbs, object, sizeof(verbs));
 		if (!!verbs == used)
 			return object;

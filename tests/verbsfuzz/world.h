@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The fuzzer of the verbs API: random calls on real objects over uroce_lo, and a model that knows
- * from the manual pages alone which answers each call may give.  One process runs one seed.
+ * The fuzzer of the verbs API: random calls on real objects over uroce_lo, and a model that
+ * predicts the possible results of each call from the manual pages alone.  One process runs one
+ * seed.
  *
- * The model knows only the arguments and results of calls.  Packets travel between the calls,
- * so it often knows no more than a set: the states that a queue pair may be in, the requests that
- * may have completed.  An answer outside of that set is a finding.
+ * The model knows only the arguments and results of calls.  Packets travel between the calls, so
+ * it often knows only a set of possibilities: the states that a queue pair may be in, the requests
+ * that may have completed.  A result outside of that set is a finding.
  */
 #ifndef UROCE_TESTS_VERBSFUZZ_WORLD_H
 #define UROCE_TESTS_VERBSFUZZ_WORLD_H
@@ -52,7 +53,7 @@ struct context {
 struct domain {
 	struct ibv_pd *verbs;
 	struct context *context;
-	struct domain *below; /* of a parent domain */
+	struct domain *below; /* the domain that a parent domain was made of, or NULL */
 };
 
 struct channel {
@@ -68,7 +69,7 @@ struct queue {
 	bool ignores_overrun;
 	bool dead;	    /* a poll has failed */
 	uint32_t least_cqe; /* smallest size so far */
-	uint32_t peak;	    /* most completions that may have been in it at a time */
+	uint32_t peak;	    /* maximum number of completions that it may have held at a time */
 	uint64_t armings, events;
 };
 
@@ -86,7 +87,7 @@ struct shared {
 	struct ibv_srq *verbs;
 	struct context *context;
 	struct domain *domain;
-	struct xrc_domain *xrc_domain; /* of an XRC one, as the next two */
+	struct xrc_domain *xrc_domain; /* XRC only, as are queue and number */
 	struct queue *queue;
 	uint32_t number;
 	uint32_t max_wr, max_sge;
@@ -129,7 +130,7 @@ struct handle {
 	struct domain *domain;
 };
 
-/* The part that all openings of an XRC target share; any other queue pair has its own. */
+/* State that all openings of an XRC target share; any other queue pair has its own core. */
 struct core {
 	unsigned int openings;
 	bool ended;		 /* the context of an opening has been closed */
@@ -152,8 +153,8 @@ struct pair {
 	bool has_functions; /* of ibv_wr_*() */
 	bool attached[MAX_GROUPS];
 	uint32_t number;
-	uint32_t epoch;	       /* changes where earlier errors end: RESET, SQE to RTS */
-	uint32_t failed_epoch; /* the last in which a send has completed in error */
+	uint32_t epoch;	       /* incremented when earlier errors end: RESET, SQE to RTS */
+	uint32_t failed_epoch; /* last epoch in which a send has completed in error */
 	struct fifo sends, recvs;
 };
 
@@ -207,7 +208,7 @@ struct world {
 	int xrc_file;
 
 	uint8_t *arena;
-	uint8_t *before;	    /* what the arena held where nobody may write */
+	uint8_t *before;	    /* expected bytes of the arena where no region allows writes */
 	uint8_t cover[ARENA_BYTES]; /* number of regions that let a byte be written */
 	struct clean *clean;
 
@@ -217,10 +218,10 @@ struct world {
 
 /* ---- world.c ---- */
 
-/* Report a finding and end the process with an error. */
+/* Reports a finding and ends the process with an error. */
 void finding(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)))
 __attribute__((noreturn));
-/* Keep a line for the report of a finding; with --verbose print it at once. */
+/* Keeps a line for the report of a finding; with --verbose prints it at once. */
 void note(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define MUST(world, condition, ...)                  \
@@ -250,7 +251,7 @@ static inline bool chance(struct world *world, uint32_t percent)
 					      sizeof((world)->table[0]), false))
 void *pick(struct world *world, void *table, uint32_t count, size_t bytes, bool used);
 
-/* True if errno is that of a call on objects of a context that has been closed. */
+/* Requires that the context has been closed, and that errno is that of a call after a close. */
 void must_be_closed(struct world *world, const struct context *context, const char *call);
 
 void world_run(struct world *world);
@@ -267,15 +268,18 @@ void do_create_handle(struct world *world);
 void do_alloc_window(struct world *world);
 void do_alloc_memory(struct world *world);
 void do_copy_memory(struct world *world);
-/* Fill attr; true if the device must accept it, false if it must not.  *odd: either. */
+/*
+ * Fills attr; returns true if the device must accept it, false if the device must refuse it.
+ * *odd: the device may do either.
+ */
 bool draw_address(struct world *world, struct ibv_ah_attr *attr, bool *odd);
-/* A context that a new object may be made in, open or closed; NULL if there is none. */
+/* Returns a context that is open, or NULL. */
 struct context *pick_context(struct world *world);
 
 /* ---- destroy.c ---- */
 
 void do_destroy(struct world *world);
-/* All that is left, in random order. */
+/* Destroys all objects that are left, in random order. */
 void destroy_all(struct world *world);
 
 /* ---- memory.c: regions and the bytes of the arena ---- */
@@ -285,9 +289,9 @@ void do_register(struct world *world);
 void do_register_special(struct world *world);
 void do_reregister(struct world *world);
 void do_advise(struct world *world);
-/* The region is about to be, or is no more, a reason for bytes of the arena to change. */
+/* Counts the region (1), or no longer (-1), as one that lets its bytes of the arena change. */
 void memory_cover(struct world *world, const struct region *region, int change);
-/* No byte has changed that no region let be written. */
+/* Checks that no byte has changed that no region allowed to be written. */
 void memory_check(struct world *world);
 
 /* ---- queues.c: completion queues and shared receive queues ---- */
@@ -298,24 +302,24 @@ void do_resize(struct world *world);
 void do_moderate(struct world *world);
 void do_create_shared(struct world *world);
 void do_modify_shared(struct world *world);
-/* Returns true if it may have overrun by now. */
+/* Returns true if the queue may have overrun by now. */
 bool may_be_dead(const struct queue *queue);
 
-/* ---- pairs.c: making queue pairs ---- */
+/* ---- pairs.c: creating queue pairs ---- */
 
 void do_create_pair(struct world *world);
 void do_open_target(struct world *world);
 void do_group(struct world *world);
 union ibv_gid group_gid(unsigned int group);
 
-/* ---- states.c: moving and asking them ---- */
+/* ---- states.c: modifying and querying queue pairs ---- */
 
 void do_modify(struct world *world);
 void do_connect(struct world *world);
 void do_query(struct world *world);
 /* The states that a queue pair may be in by now. */
 unsigned int states_now(const struct pair *pair);
-/* Modify, and check the answer; odd: attributes that may be refused. */
+/* Calls ibv_modify_qp() and checks its result; bad: the attributes must be refused; odd: may be. */
 int modify(struct world *world, struct pair *pair, struct ibv_qp_attr *attr, int mask, bool bad,
 	   bool odd);
 
@@ -326,17 +330,17 @@ void do_post_extended(struct world *world);
 void do_post_recv(struct world *world);
 void do_post_shared(struct world *world);
 void do_bind(struct world *world);
-/* Posts a signaled send of no bytes to a queue pair in ERR: false if it cannot. */
+/* Posts a signaled send of no bytes to a queue pair in ERR; returns false if it cannot. */
 bool post_beacon(struct world *world, struct pair *pair);
 
-/* A prediction of what a post answers. */
+/* Predicted result of a post. */
 enum expect {
 	EXPECT_ACCEPTED,
 	EXPECT_REFUSED, /* EINVAL */
 	EXPECT_EITHER,
 };
 
-/* A random gather list: bytes in total, and whether all of it can be used. */
+/* A random gather list of bytes in total. */
 struct list {
 	struct ibv_sge sge[4];
 	int count;
@@ -352,19 +356,19 @@ void draw_list(struct world *world, const struct pair *pair, struct list *list,
 	       enum list_kind kind);
 /* A key and an address at the other end, mostly good ones. */
 void draw_remote(struct world *world, const struct pair *pair, uint64_t *addr, uint32_t *key);
-/* A region that is mostly of the domain, and has these rights; NULL if there is none. */
+/* A region that mostly belongs to the domain and has these rights; NULL if there is none. */
 struct region *draw_region(struct world *world, const struct domain *domain, int access);
 /* A queue pair that most probably is in one of these states; NULL if there is none. */
 struct pair *pick_in(struct world *world, unsigned int states);
-/* How a bind of window, which need not have the right type, may be answered. */
+/* Fills info; returns the predicted result of the bind of window, whose type may be wrong. */
 enum expect draw_bind(struct world *world, struct window *window, struct ibv_mw_bind_info *info);
-/* Errors that a request may be refused with in the states that the queue pair may be in. */
+/* Return true if one of the states that the queue pair may be in refuses, or accepts, a request. */
 bool state_refuses(const struct pair *pair, bool receive);
 bool state_accepts(const struct pair *pair, bool receive);
 
 /* ---- works.c: requests and their completions ---- */
 
-/* The place of the next request, or 0 when there is no more. */
+/* Returns the place of the next request; that there is no room for it is a finding. */
 uint32_t next_work(struct world *world);
 static inline uint64_t id_of(const struct world *world, uint32_t place)
 {
@@ -374,13 +378,13 @@ void accept_send(struct world *world, struct pair *pair, uint32_t place, enum ib
 		 unsigned int flags);
 void accept_recv(struct world *world, struct pair *pair, struct shared *shared, uint32_t place,
 		 uint64_t bytes);
-/* Requests of a queue pair or a shared queue that will never complete. */
+/* Drop the requests of a queue pair or a shared queue, which will never complete. */
 void forget_works(struct world *world, struct pair *pair);
 void forget_shared(struct world *world, struct shared *shared);
 void do_poll(struct world *world);
 void do_settle(struct world *world);
 void poll_all(struct world *world);
-/* Move all queue pairs to ERR: all that was accepted must complete. */
+/* Moves all queue pairs to ERR: all requests that were accepted must complete. */
 void drain_all(struct world *world);
 
 /* ---- events.c ---- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * How long it takes to connect to another process on the loopback interface, by librdmacm or by
- * TCP: from the call until the connection is established.
+ * Time to connect to another process on the loopback interface, by librdmacm or by TCP: from the
+ * call until the connection is established.
  *
  *   one    one connection after the other: the median
  *   many   all at once to one listener: until the last is established
- *   shared the same, with one CQ on either side: descriptors would not do for one each
+ *   shared the same with one CQ on either side: descriptors do not suffice for a CQ per connection
  *
  * usage: bench_connect rdma|tcp one|many|shared CPU,CPU COUNT; the result is JSON.
  */
@@ -65,7 +65,7 @@ static void make_queue_pair(struct rdma_cm_id *id)
 	need(!rdma_create_qp(id, NULL, &init), "rdma_create_qp");
 }
 
-/* The next event, which must be this one; its id. */
+/* Returns the id of the next event, which must be of the type wanted; skips TIMEWAIT_EXIT. */
 static struct rdma_cm_id *await(enum rdma_cm_event_type wanted)
 {
 	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };
@@ -124,7 +124,7 @@ static void serve_rdma(int tell)
 		serve_event();
 }
 
-/* All of them up to the point where they only have to be connected. */
+/* Creates ids with resolved routes and queue pairs, ready for rdma_connect(). */
 static void prepare(unsigned int count)
 {
 	if (!channel)

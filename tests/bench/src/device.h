@@ -15,9 +15,9 @@
  * it.
  */
 struct ibv_context *open_device(const char *name);
-/* Take an RC queue pair in RESET to RTS; the peer is of this host, gid is that of GID_INDEX. */
+/* Moves an RC queue pair from RESET to RTS; the peer is on this host, gid is that of GID_INDEX. */
 void connect_to_peer(struct ibv_qp *qp, uint32_t dest_qpn, const union ibv_gid *gid);
-/* The same, and it is its own peer. */
+/* The same with the queue pair as its own peer. */
 void connect_to_itself(struct ibv_qp *qp, const union ibv_gid *gid);
 
 #endif

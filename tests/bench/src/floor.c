@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The floor under any transport over UDP sockets: what the kernel's UDP alone costs, without
+ * Lower limit of the cost of any transport over UDP sockets: the kernel's UDP alone, without
  * protocol, checksum or copy into place.
  *
  *   pingpong   half round trip of a message, both sides spinning on recv(); --blocking: sleeping
- *   stages     the same, and where the time goes
+ *   stages     the same with the times of its stages (stages.h)
  *   stream     bursts of packets by UDP_SEGMENT, received whole by UDP_GRO and thrown away; --work:
  *              gathered, with a CRC on either side and a copy into place (floor_work.h)
  *
- * The sockets are used as a transport has to use them: an unconnected one for each direction, with
- * large buffers.  A stream is held back by a counter in shared memory, so that nothing is lost and
- * no acknowledgement costs anything.
+ * The sockets are used as a transport must use them: an unconnected one for each direction, with
+ * large buffers.  A counter in shared memory limits a stream, so that nothing is lost and no
+ * acknowledgment costs anything.
  */
 #include "floor_work.h"
 #include "pair.h"
@@ -29,7 +29,7 @@
 #define SEGMENT 4128
 #define RUN_BYTES (15 * SEGMENT)
 #define MAX_DATAGRAM 65507
-/* Super-packets under way in a stream: enough to keep both sides busy, few enough for any buffer.
+/* Outstanding super-packets of a stream: enough to keep both sides busy, few enough for any buffer.
  */
 #define WINDOW 8
 
@@ -64,7 +64,7 @@ static void open_sockets(struct pair *pair, struct sockets *sockets, int side)
 	memset(sockets->buffer, 0x5a, 1 << 16);
 }
 
-/* Several packets of segment bytes, the last perhaps shorter, in one system call. */
+/* Sends several packets of segment bytes, the last perhaps shorter, in one system call. */
 static void send_pieces(struct sockets *sockets, struct iovec *pieces, unsigned int count,
 			size_t segment)
 {
@@ -113,7 +113,7 @@ static void send_message(struct sockets *sockets, size_t size)
 	}
 }
 
-/* False when the other side is silent. */
+/* Returns false if the message does not arrive. */
 static bool receive_message(struct pair *pair, struct sockets *sockets, size_t size)
 {
 	uint64_t give_up = 0;
@@ -129,7 +129,7 @@ static bool receive_message(struct pair *pair, struct sockets *sockets, size_t s
 		}
 		if (pair->blocking || (errno != EAGAIN && errno != EINTR))
 			return false;
-		/* The clock is asked so rarely that the loop does not notice. */
+		/* The clock is read so rarely that it does not slow down the loop. */
 		if (++empty % 4096 == 0) {
 			if (!give_up)
 				give_up = pair_now_ns() + PAIR_PATIENCE_NS;
@@ -168,7 +168,7 @@ static void pingpong_client(struct pair *pair)
 
 static struct stages *stages;
 
-/* As receive_message() for one packet, with times. */
+/* Receives one packet; returns the time after the successful recv(), *look: the time before it. */
 static uint64_t take_packet(struct sockets *sockets, uint64_t *look)
 {
 	ssize_t n;

@@ -25,12 +25,12 @@ struct work {
 };
 
 /*
- * Makes packets of size bytes each, whose payloads lie one behind the other at payload, into
- * work->pieces; returns how many those are.
+ * Makes packets of size bytes each, whose payloads follow each other at payload.  Stores them in
+ * work->pieces and returns the number of pieces.
  */
 unsigned int work_send(struct work *work, uint8_t *payload, size_t size, unsigned int packets);
 
-/* Puts the payloads where they belong; ends the process when a CRC is wrong. */
+/* Copies the payloads, one after the other, to place; ends the process if a CRC is wrong. */
 void work_receive(const uint8_t *packets, size_t bytes, size_t size, uint8_t *place);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Two processes that use verbs as applications do, and not as perftest does; prints {"us": what
- * one exchange takes}, the mean of all.
+ * Two processes that use verbs as applications do, and not as perftest does.  Prints {"us": mean
+ * time of an exchange}.
  *
  *   habits DEVICE memory MICROSECONDS COUNT   both WRITE in turn, poll for the completion, and then
- *                                             spin on memory; the answer comes after MICROSECONDS
+ *                                             spin on memory; the reply comes after MICROSECONDS
  *   habits DEVICE compute MICROSECONDS COUNT  the server computes between its polls; the client
  *                                             WRITEs, and waits for the completion
  *   habits DEVICE block MICROSECONDS COUNT    both SEND in turn, and to receive arm the CQ, poll
- *                                             some times and then wait for the event; the answer
+ *                                             some times and then wait for the event; the reply
  *                                             comes after MICROSECONDS
  *
- * What the heuristics of pollers and of the helper thread are worth shows here (thread.c, loop.c).
+ * Shows the effect of the heuristics for pollers and for the helper thread (thread.c, loop.c).
  */
 #include <infiniband/verbs.h>
 #include <sched.h>
@@ -30,13 +30,13 @@ enum {
 	RECEIVES = 4,
 };
 
-/* One word each: what comes, and what goes. */
+/* The word that the peer WRITEs, and the word to WRITE to the peer. */
 struct words {
 	volatile uint64_t in;
 	_Alignas(64) volatile uint64_t out;
 };
 
-/* Message that each side sends to the other one. */
+/* Attributes that each side stores for the other one, in shared memory. */
 static struct {
 	atomic_bool ready;
 	uint32_t qpn, rkey;
@@ -112,7 +112,7 @@ static bool poll_once(struct habit_end *end)
 	return true;
 }
 
-/* Both ends are the same program, and forked from one process: an address means the same. */
+/* Exchanges attributes.  Both ends are forked from one process, so these may contain a pointer. */
 static void meet(struct habit_end *end, const union ibv_gid *gid)
 {
 	told[end->side].qpn = end->qp->qp_num;
@@ -248,7 +248,7 @@ static void server(struct pair *pair)
 
 	(void)pair;
 	exchange_all(&end, PAIR_SERVER);
-	/* The client may wait for an ACK; it ends this process. */
+	/* The client may still wait for an ACK; pair_run() ends this process after the client. */
 	for (;;)
 		poll_once(&end);
 }

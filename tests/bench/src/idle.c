@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A process that has nothing to do, for another one to measure:
+ * An idle process, for another one to measure:
  *
  *   idle DEVICE open    has the device open and a queue pair
  *   idle DEVICE event   the same, and waits in ibv_get_cq_event()
- *   idle DEVICE COUNT   polls so often with nothing to come, and ends
+ *   idle DEVICE COUNT   polls an empty CQ COUNT times, and ends
  *
  * The first two write "ready" when they are idle, and stay so until they are killed.
  */
@@ -22,7 +22,7 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
-/* The socket is open as soon as a queue pair is connected, and then each poll looks at it. */
+/* The queue pair is connected because the socket is open only then, and each poll reads it. */
 static int poll_in_vain(struct ibv_qp *qp, struct ibv_cq *cq, unsigned long count)
 {
 	union ibv_gid gid;

@@ -5,10 +5,10 @@
  *
  * bench_least COUNT: number of round trips, both sides in one thread
  *
- * In each a side posts a SEND, sent with the ACK of the one before in the same system call, and
- * receives the peer's SEND and ACK in one: headers and ICRC of two packets made, two parsed and
- * checked, the payload copied, two completions polled.  Nothing else: one connection, PSNs that
- * must be the next, no locks, keys, timers, credits or losses.
+ * In each round trip a side posts a SEND, which is sent with the ACK of the previous SEND in one
+ * system call, and receives the peer's SEND and ACK in one: headers and ICRC of two packets made,
+ * two parsed and checked, the payload copied, two completions polled.  Nothing else: one
+ * connection, PSNs that must be the next, no locks, keys, timers, credits or losses.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -110,7 +110,7 @@ static void complete(struct side *side, uint8_t opcode, uint32_t length)
 	};
 }
 
-/* False for what is not the packet that has to come next. */
+/* Returns false if this is not the packet that must come next. */
 static bool admit(struct side *side, const struct wire_packet *packet)
 {
 	if (packet->dest_qpn != side->qpn || packet->pkey != WIRE_DEFAULT_PKEY)
@@ -190,7 +190,7 @@ static void open_side(struct side *side, uint32_t qpn, uint32_t dest_qpn)
 		die("UDP_GRO");
 }
 
-/* Both ends of the paths are on 127.0.0.1; what the ICRC takes for our port is the sender's. */
+/* Both ends of the paths are 127.0.0.1; the ICRC uses the port of the side that sends. */
 static void connect_side(struct side *side, const struct side *peer)
 {
 	struct sockaddr_in own, other;
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 		for (int n = 0; n < 2; n++) {
 			post(&sides[n]);
 			receive(&sides[1 - n]);
-			/* One less in the first round. */
+			/* The first SEND comes with an ACK that completes nothing. */
 			if (poll_all(&sides[1 - n]) != 2 && i > 0) {
 				fprintf(stderr, "a completion is missing\n");
 				return 1;

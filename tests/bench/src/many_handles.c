@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The time to make COUNT address handles, each for a destination of its own, and to destroy them.
+ * Measures the time to create COUNT address handles, each for another destination, and to destroy
+ * them.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* To an address of 127.0.0.0/8. */
+/* Creates an address handle for the address 127.0.0.1 + number. */
 static struct ibv_ah *make(struct ibv_pd *pd, unsigned int number)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = PORT, .grh.sgid_index = GID_INDEX };

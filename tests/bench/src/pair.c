@@ -246,7 +246,7 @@ void pair_run_stream(struct pair *pair, void (*server)(struct pair *),
 	children[PAIR_CLIENT] = start(pair, PAIR_CLIENT, client);
 	report_stream(pair);
 	pair->shared->stop = true;
-	/* One of them may sleep in a call that the other does not answer any more. */
+	/* One of them may be blocked in a call that waits for the other, which has stopped. */
 	end(children[PAIR_CLIENT], true);
 	end(children[PAIR_SERVER], true);
 }

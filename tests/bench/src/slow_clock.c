@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * To be loaded before a program that runs under callgrind and polls all the time: its monotonic
- * clock is its processor time, made as much slower as callgrind makes the program, and what sleeps
- * by that clock sleeps as much longer.  So what the transport does by the clock (an ACK that waits
- * for an answer, a probe, the helper's looks, how it knows polls that follow each other) happens as
- * often for each message as without callgrind, also where other processes use the processors.
+ * Library to preload into a program that runs under callgrind and polls all the time.  Its
+ * monotonic clock is its processor time, slowed down as much as callgrind slows down the program,
+ * and sleeps by that clock are as much longer.  So what the transport does by time (ACKs that wait
+ * for a reply, probes, the helper's checks, detection of consecutive polls) happens as often for
+ * each message as without callgrind, even if other processes use the processors.
  */
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* callgrind's documentation has 50, and so does ib_send_lat between two of them. */
+/* Factor in callgrind's documentation, and as measured with two processes of ib_send_lat. */
 #define SLOWER 50
 #define SECOND_NS UINT64_C(1000000000)
-/* The clock starts here, as no host's does at 0. */
+/* The clock starts here, because that of a real host does not start at 0. */
 #define START_NS (1000 * SECOND_NS)
 #define MOST_ARGUMENTS 6
 /* Index of the time-out among the arguments of epoll_pwait2(). */
@@ -56,7 +56,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 	return (int)result;
 }
 
-/* As in libc; the helper thread sleeps in an epoll_pwait2() that is called by number. */
+/* Replaces that of libc: the helper thread sleeps in epoll_pwait2(), which it calls by number. */
 long syscall(long number, ...)
 {
 	long argument[MOST_ARGUMENTS];
@@ -73,7 +73,7 @@ long syscall(long number, ...)
 	if (number == SYS_epoll_pwait2 && argument[TIMEOUT]) {
 		const struct timespec *timeout = (const struct timespec *)argument[TIMEOUT];
 
-		/* Processor time is behind: as long again, so as not to wake too early. */
+		/* Processor time lags behind: twice as long, in order not to wake up too early. */
 		longer = time_of(2 * ns_of(timeout) * SLOWER);
 		argument[TIMEOUT] = (long)&longer;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * When a message passes which point between two processes, which read the same clock.
+ * Times at which a message passes points on its way between two processes, which read the same
+ * clock.
  *
- * The client notes when it begins to post and when the call returns, the server when the call began
- * that found the message, and when it had it.
+ * The client stores the times before and after the call that posts the message, the server those
+ * before and after the call that receives it.
  */
 #ifndef BENCH_STAGES_H
 #define BENCH_STAGES_H
@@ -11,23 +12,23 @@
 #include <stdint.h>
 
 #define STAGES_MESSAGES 20000
-/* Not reported: caches and the other side are still cold. */
+/* Number of first messages, which are not reported: caches and the other side are still cold. */
 #define STAGES_WARM_UP 2000
 
 enum { STAGE_POST, STAGE_POSTED, STAGE_LOOK, STAGE_FOUND, STAGES };
 
 struct stages {
 	uint64_t at[STAGES_MESSAGES][STAGES]; /* ns */
-	uint64_t empty_ns;		      /* how long a look takes that finds nothing */
+	uint64_t empty_ns;		      /* time of a call that finds no message */
 };
 
-/* Shared between the processes that are forked afterwards. */
+/* Returns memory that is shared with processes that are forked afterwards. */
 struct stages *stages_open(void);
 
 /* Time of one call, the minimum of several averages, to exclude interrupts. */
 uint64_t stages_time_ns(void (*call)(void *arg), void *arg);
 
-/* Prints medians, and what reading the clock costs, which is in each of them once. */
+/* Prints medians, and the time to read the clock, which each median includes once. */
 void stages_report(const struct stages *stages);
 
 #endif

@@ -71,7 +71,7 @@ static char *memory(size_t size)
 	return bytes;
 }
 
-/* False when the other side has gone. */
+/* Returns false if the other side has closed the connection, or on an error. */
 static bool transfer(struct pair *pair, int fd, char *bytes, size_t size, bool out)
 {
 	int flags = (pair->blocking ? 0 : MSG_DONTWAIT) | MSG_NOSIGNAL;
@@ -123,7 +123,7 @@ static void pingpong_client(struct pair *pair)
 }
 
 /*
- * Spinning costs the sender less than sleeping and being woken; see --blocking for the difference.
+ * A spinning receiver costs the sender less than one that must be woken up (--blocking).
  */
 static void stream_server(struct pair *pair)
 {

@@ -4,11 +4,11 @@
  *
  * Several streams at the same time.  Each of UNITS clients has an RC queue pair to a server of its
  * own.  Clients are threads of one process with one context (threads), threads with a context each
- * (contexts), or processes; so are the servers, in another process or in others.
+ * (contexts), or processes; so are the servers, in another process or in other processes.
  *
- * WORKLOAD: write8   WRITEs of 8 bytes, 64 under way; the server sleeps
- *           send64k  SENDs of 64 KiB, 16 under way
- *           write64k WRITEs of 64 KiB, 16 under way; the server sleeps
+ * WORKLOAD: write8   WRITEs of 8 bytes, 64 outstanding; the server sleeps
+ *           send64k  SENDs of 64 KiB, 16 outstanding
+ *           write64k WRITEs of 64 KiB, 16 outstanding; the server sleeps
  *           rtt      SENDs of 2 bytes, there and back
  *
  * Prints one line: messages per second of all clients together.
@@ -30,7 +30,7 @@
 
 enum {
 	MAX_UNITS = 64,
-	SLOTS = 64, /* receive requests of a server, and entries of a CQ for each */
+	SLOTS = 64, /* receives of a queue pair; its CQ has four times as many entries */
 	POLL_AT_ONCE = 16,
 };
 
@@ -39,7 +39,7 @@ struct workload {
 	enum ibv_wr_opcode opcode;
 	uint32_t bytes;
 	unsigned int under_way, signal_each;
-	bool echoes; /* The server answers each message. */
+	bool echoes; /* the server replies to each message */
 };
 
 static const struct workload workloads[] = {
@@ -199,7 +199,7 @@ static void post_send(struct unit *unit, const struct end *peer, bool signaled)
 		fail("ibv_post_send");
 }
 
-/* Number of completions of sends and of receives; spins until one comes or the run is over. */
+/* Polls once, and adds the numbers of completed sends and receives to *sent and *received. */
 static void poll_once(struct unit *unit, unsigned int *sent, unsigned int *received)
 {
 	struct ibv_wc wc[POLL_AT_ONCE];
@@ -287,7 +287,7 @@ static void *run_unit(void *arg)
 	return NULL;
 }
 
-/* One process with count units from first on. */
+/* Starts a process with count units, the first of which has the number first. */
 static pid_t start(bool is_server, unsigned int first, unsigned int count)
 {
 	static struct unit units[MAX_UNITS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where the time of a small SEND goes, seen from the application: what ibv_post_send() takes, how
- * long the message is under way, and what the ibv_poll_cq() takes that brings it.  The order of
- * calls is that of ib_send_lat.  "bench_floor stages" gives the same for UDP alone.
+ * Times of a small SEND as the application sees them: of ibv_post_send(), of the message on its
+ * way, and of the ibv_poll_cq() that returns its completion.  The order of calls is that of
+ * ib_send_lat.  "bench_floor stages" measures the same for UDP alone.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -24,11 +24,11 @@ struct stages_end {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	char *bytes;
-	uint64_t look; /* when the call began that has found something, 0: none has */
+	uint64_t look; /* time before the first poll that found a completion, ns; 0: none has */
 };
 
 static struct stages *stages;
-static _Atomic uint32_t *qp_numbers; /* of both sides, 0: not there yet */
+static _Atomic uint32_t *qp_numbers; /* of both sides, 0: not known yet */
 
 static void create(struct stages_end *end, size_t size)
 {
@@ -76,7 +76,7 @@ static void post_send(struct stages_end *end, size_t size)
 		pair_die("ibv_post_send");
 }
 
-/* The first call that finds anything also brings what else has come: only it is noted. */
+/* The first poll that finds a completion receives all that has arrived: only its time is stored. */
 static void wait_for(struct stages_end *end, struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
@@ -113,8 +113,8 @@ static void open_end(struct pair *pair, struct stages_end *end, int side)
 	for (int i = 0; i < RECEIVES; i++)
 		post_receive(end, pair->size);
 	/*
-	 * A connected side is not yet ready to receive; here, unlike in a network, the port shows
-	 * that it is.
+	 * A connected side is not yet ready to receive.  The shared port number, which has no other
+	 * use here, shows the peer that this side is ready.
 	 */
 	pair->shared->port[side] = 1;
 	pair_address(pair, 1 - side);
@@ -160,7 +160,7 @@ static void server(struct pair *pair)
 		post_send(&end, pair->size);
 		wait_for(&end, end.send_cq);
 	}
-	/* The last ACK may still be on its way; the client ends this process. */
+	/* The last ACK may still be on its way; pair_run() ends this process after the client. */
 	pause();
 }
 
