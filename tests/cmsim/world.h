@@ -123,7 +123,6 @@ struct world {
 	bool failed, verbose;
 	const char *reason;
 	struct total total;
-	uint32_t mutant; /* 0: none */
 };
 
 /* Runs one seed.  Returns false, with world->reason, if something was wrong. */

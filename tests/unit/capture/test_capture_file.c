@@ -185,6 +185,7 @@ static void test_buffer_is_full(void **state)
 	for (unsigned int i = 0; i < 4; i++)
 		capture_buffer_pop(&buffer, capture_buffer_peek(&buffer));
 	assert_non_null(capture_buffer_reserve(&buffer, 100, 1, &now));
+	capture_buffer_free(&buffer);
 }
 
 enum {

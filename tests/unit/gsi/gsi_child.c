@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -16,7 +15,6 @@
 #include "link_child.h"
 #include "progress_end.h"
 #include "progress/progress_priv.h"
-#include "progress/path/qp_connect.h"
 #include "wire/bytes.h"
 
 enum {
@@ -73,9 +71,7 @@ static struct {
 	struct gsi *gsi;
 	struct gsi_port *port[HANDLES];
 	unsigned int ports;
-	pthread_mutex_t gate; /* taken and released in each callback for a MAD */
-	atomic_bool dies;
-} self = { .gate = PTHREAD_MUTEX_INITIALIZER };
+} self;
 
 static void report(const struct gsi_report *what)
 {
@@ -86,13 +82,8 @@ static void report(const struct gsi_report *what)
 static void received(void *arg, const struct gsi_mad *mad)
 {
 	struct gsi_report what = { .what = GSI_MAD, .mad = *mad };
-	bool dies = atomic_load(&self.dies);
 
 	(void)arg;
-	pthread_mutex_lock(&self.gate);
-	pthread_mutex_unlock(&self.gate);
-	if (dies)
-		_exit(0);
 	report(&what);
 }
 
@@ -102,17 +93,6 @@ static void expired(void *arg, uint64_t now)
 
 	(void)arg;
 	report(&what);
-}
-
-static int open_address(const struct gsi_order *order, char *text)
-{
-	struct link_addr *addr;
-	int error;
-
-	pthread_mutex_lock(&self.progress->route_lock);
-	error = address_get(self.progress, order->gid, order->scope_id, &addr, text);
-	pthread_mutex_unlock(&self.progress->route_lock);
-	return error;
 }
 
 static void bind_port(const struct gsi_order *order, struct gsi_report *result)
@@ -183,9 +163,6 @@ static void begin_to_poll(void)
 static void obey(const struct gsi_order *order, struct gsi_report *result)
 {
 	switch (order->what) {
-	case GSI_OPEN:
-		result->error = open_address(order, result->text);
-		break;
 	case GSI_ADDR_GET:
 		result->error = gsi_addr_get(self.gsi, order->gid, order->scope_id, result->text);
 		break;
@@ -221,13 +198,6 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		break;
 	case GSI_POLL:
 		begin_to_poll();
-		break;
-	case GSI_HALT:
-		pthread_mutex_lock(&self.gate);
-		break;
-	case GSI_GO:
-		atomic_store(&self.dies, true);
-		pthread_mutex_unlock(&self.gate);
 		break;
 	}
 }
@@ -333,16 +303,6 @@ void gsi_child_kill(struct gsi_child *child)
 {
 	kill(child->pid, SIGKILL);
 	end(child);
-}
-
-void gsi_child_suspend(struct gsi_child *child)
-{
-	int status;
-
-	kill(child->pid, SIGSTOP);
-	/* The other threads run until the thread that handles SIGSTOP has been scheduled. */
-	assert_int_equal(waitpid(child->pid, &status, WUNTRACED), child->pid);
-	assert_true(WIFSTOPPED(status));
 }
 
 void gsi_child_stop(struct gsi_child *child)

@@ -34,7 +34,6 @@ uint32_t mad_tag(const uint8_t mad[MAD_BYTES]);
 
 struct gsi_order {
 	enum {
-		GSI_OPEN, /* open the address as verbs do, without queue pair 1 */
 		GSI_ADDR_GET,
 		GSI_ADDR_PUT,
 		GSI_BIND,   /* the result has the port and a handle */
@@ -47,8 +46,6 @@ struct gsi_order {
 		GSI_LAST_MESSAGE_DROP, /* handle */
 		GSI_FORK, /* fork a child that stays; value: its pid, error: result of its calls */
 		GSI_POLL, /* start a thread that polls from now on */
-		GSI_HALT, /* block the next callback for a MAD until GSI_GO */
-		GSI_GO,	  /* unblock it; the process exits in the callback for the MAD after that */
 	} what;
 	uint8_t gid[16]; /* an address; source address of a MAD */
 	uint8_t dgid[16];
@@ -83,8 +80,6 @@ struct gsi_child {
 /* Forks a child of user uid (0: the caller's) that receives at gid, unless gid is NULL. */
 void gsi_child_start(struct gsi_child *child, uid_t uid, const uint8_t gid[16]);
 void gsi_child_kill(struct gsi_child *child);
-/* Stops all threads of the child until it is sent SIGCONT. */
-void gsi_child_suspend(struct gsi_child *child);
 /* Makes the child exit, with status 0, and waits until it has. */
 void gsi_child_stop(struct gsi_child *child);
 struct gsi_report gsi_child_do(struct gsi_child *child, const struct gsi_order *order);

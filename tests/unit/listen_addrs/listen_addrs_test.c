@@ -67,7 +67,6 @@ int __wrap_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, str
 		   char error[PROGRESS_ERROR_TEXT]);
 int __real_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
 		   char error[PROGRESS_ERROR_TEXT]);
-void __wrap_gsi_flush(struct gsi *gsi);
 int __wrap_uroce_provider_start(struct progress **progress, struct uroce_settings *settings,
 				char error[PROGRESS_ERROR_TEXT]);
 int __real_uroce_provider_start(struct progress **progress, struct uroce_settings *settings,

@@ -40,27 +40,19 @@ enum {
 	PATIENCE_S = 10,    /* time limit of operations that take no time */
 };
 
-/* The first call of the held function waits at its beginning, before it takes any lock. */
-static atomic_bool hold_accept, hold_recv, held, released;
-
-static void hold(atomic_bool *which)
-{
-	if (!atomic_exchange(which, false))
-		return;
-	atomic_store(&held, true);
-	while (!atomic_load(&released))
-		usleep(1000);
-}
-
-int accept4(int fd, struct sockaddr *name, socklen_t *bytes, int flags)
-{
-	hold(&hold_accept);
-	return (int)syscall(SYS_accept4, fd, name, bytes, flags);
-}
+/*
+ * hold_recv makes the next call of recv() wait for released; held is then true.  The thread waits
+ * at the beginning of recv(), before it takes any lock.
+ */
+static atomic_bool hold_recv, held, released;
 
 ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
 {
-	hold(&hold_recv);
+	if (atomic_exchange(&hold_recv, false)) {
+		atomic_store(&held, true);
+		while (!atomic_load(&released))
+			usleep(1000);
+	}
 	return syscall(SYS_recvfrom, fd, buffer, bytes, flags, NULL, NULL);
 }
 
