@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "broker/names.h"
@@ -51,8 +50,7 @@ static pid_t start_stranger(unsigned int number)
 
 static void stop_stranger(pid_t child)
 {
-	kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, NULL, 0), child);
+	kill_child(child);
 }
 
 static void test_highest(void **state)
@@ -188,7 +186,7 @@ static void test_election(void **state)
 	assert_int_equal(elected, 1);
 	close(ready[1]);
 	for (unsigned int i = 0; i < RACERS; i++)
-		assert_int_equal(waitpid(child[i], NULL, 0), child[i]);
+		await_child(child[i], NULL);
 	close(ready[0]);
 	close(go[0]);
 	close(won[0]);

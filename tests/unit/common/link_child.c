@@ -228,6 +228,15 @@ void await_child(pid_t child, struct link *own)
 	assert_int_equal(status, 0);
 }
 
+void kill_child(pid_t child)
+{
+	int status = -1;
+
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 /* ---- the child's side; it reports and never asserts ---- */
 
 #define CHILD_ADDRS 4
@@ -544,20 +553,15 @@ struct child_report child_expect_datagram(struct link_child *child, struct link 
 	return result;
 }
 
-static void reap(struct link_child *child)
-{
-	close(child->sock);
-	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
-}
-
 void child_stop(struct link_child *child)
 {
 	send(child->sock, "q", 1, MSG_NOSIGNAL);
-	reap(child);
+	close(child->sock);
+	await_child(child->pid, NULL);
 }
 
 void child_kill(struct link_child *child)
 {
-	kill(child->pid, SIGKILL);
-	reap(child);
+	kill_child(child->pid);
+	close(child->sock);
 }

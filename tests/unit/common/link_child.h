@@ -123,6 +123,8 @@ void need_root(void);
  * Waits for the end of a forked child, which must exit with 0; own (or NULL) is served in between.
  */
 void await_child(pid_t child, struct link *own);
+/* Kills a forked child and waits for its end.  Fails if the child has ended by itself before. */
+void kill_child(pid_t child);
 int64_t now_ms(void);
 /*
  * Returns true if one of five attempts takes less than the limit: other processes may occupy the

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "broker/names.h"
@@ -235,8 +234,11 @@ static bool read_report(struct gsi_child *child, int timeout_ms, struct gsi_repo
 {
 	struct pollfd wait = { .fd = child->sock, .events = POLLIN };
 
-	return poll(&wait, 1, timeout_ms) > 0 &&
-	       recv(child->sock, what, sizeof(*what), 0) == sizeof(*what);
+	if (poll(&wait, 1, timeout_ms) <= 0)
+		return false;
+	/* 0 bytes: the child has ended. */
+	assert_int_equal(recv(child->sock, what, sizeof(*what), 0), sizeof(*what));
+	return true;
 }
 
 struct gsi_report gsi_child_await(struct gsi_child *child)
@@ -293,22 +295,17 @@ void gsi_child_start(struct gsi_child *child, uid_t uid, const uint8_t gid[16])
 	assert_int_equal(result.error, 0);
 }
 
-static void end(struct gsi_child *child)
-{
-	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
-	close(child->sock);
-}
-
 void gsi_child_kill(struct gsi_child *child)
 {
-	kill(child->pid, SIGKILL);
-	end(child);
+	kill_child(child->pid);
+	close(child->sock);
 }
 
 void gsi_child_stop(struct gsi_child *child)
 {
 	shutdown(child->sock, SHUT_RDWR);
-	end(child);
+	await_child(child->pid, NULL);
+	close(child->sock);
 }
 
 uint64_t gsi_child_count(struct gsi_child *child, enum progress_counter counter)

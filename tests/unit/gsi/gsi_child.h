@@ -80,7 +80,7 @@ struct gsi_child {
 /* Forks a child of user uid (0: the caller's) that receives at gid, unless gid is NULL. */
 void gsi_child_start(struct gsi_child *child, uid_t uid, const uint8_t gid[16]);
 void gsi_child_kill(struct gsi_child *child);
-/* Makes the child exit, with status 0, and waits until it has. */
+/* Makes the child exit and waits until it has.  Fails unless it exits with status 0. */
 void gsi_child_stop(struct gsi_child *child);
 struct gsi_report gsi_child_do(struct gsi_child *child, const struct gsi_order *order);
 /* The two steps of gsi_child_do(): sending the order and waiting for its result. */
