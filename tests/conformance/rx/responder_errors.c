@@ -313,13 +313,12 @@ static void test_write_imm_needs_no_buffer(void **state)
 /* An SGE of the receive is invalid: local protection error, and a NAK remote operational error. */
 static void test_receive_with_wrong_lkey(void **state)
 {
-	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	struct eng_recv_wqe *wqe;
+	struct dut *dut;
 	uint64_t recv;
 
 	(void)state;
 	/* rule S11 test, rule S13 test */
-	dut_region_add(dut, 0x6006, 0x6000, 64, 0);
 	for (int kind = 0; kind < 3; kind++) {
 		dut = dut_rts((struct dut_config){ 0 });
 		dut_region_add(dut, 0x6006, 0x6000, 64, 0);

@@ -108,7 +108,6 @@ static void test_overtaken_nak_is_brought_up_to_date(void **state)
 	expect_ack(dut, DUT_RQ_PSN + 1, NAK_SEQUENCE, 1);
 	/* When no request is missing any more, only an ACK is sent. */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
-	dut->sent_read = dut->sent_count;
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(2), 2);
 	expect_silence(dut);
 }
@@ -117,6 +116,7 @@ static void test_overtaken_nak_is_brought_up_to_date(void **state)
 static void test_owed_ack_survives_a_gap(void **state)
 {
 	struct dut *dut = dut_with_receives(4);
+	bool sequence_error = false;
 
 	(void)state;
 	/* rule S7 test */
@@ -125,9 +125,7 @@ static void test_owed_ack_survives_a_gap(void **state)
 	struct wire_packet send = dut_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
 	send.ack_request = false;
 	dut_give(dut, &send);
-	/* The first requested an ACK, and the third was dropped: both lead to a response. */
 	dut_pull(dut);
-	assert_true(dut->sent_count > dut->sent_read);
 	for (; dut->sent_read < dut->sent_count; dut->sent_read++) {
 		const struct wire_packet *packet = &dut->sent[dut->sent_read].packet;
 
@@ -136,7 +134,10 @@ static void test_owed_ack_survives_a_gap(void **state)
 			assert_int_equal(packet->psn, DUT_RQ_PSN + 2);
 		else
 			assert_uint_in_range(packet->psn, DUT_RQ_PSN, DUT_RQ_PSN + 1);
+		sequence_error |= packet->syndrome == NAK_SEQUENCE;
 	}
+	/* The second request was dropped; its NAK also acknowledges the other two. */
+	assert_true(sequence_error);
 }
 
 /* A duplicate is not executed again, but acknowledged with the newest executed PSN. */

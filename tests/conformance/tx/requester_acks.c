@@ -277,8 +277,7 @@ static void test_response_of_the_wrong_kind(void **state)
 	dut_give_response(dut, WIRE_READ_RESPONSE_ONLY, DUT_SQ_PSN, 1, bytes, 8);
 	dut_give_response(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_SQ_PSN, 1, bytes, 8);
 	assert_int_equal(dut->local[0], 0);
-	for (unsigned int i = 0; i < dut->wc_count; i++)
-		assert_int_not_equal(dut->wcs[i].status, ENG_SUCCESS);
+	expect_no_wc(dut);
 	/* A plain ACK does not complete a READ. */
 	dut = dut_unlimited((struct dut_config){ 0 });
 	dut_post(dut, ENG_READ, 8, ENG_SIGNALED);
