@@ -165,13 +165,11 @@ class End:
 
     def wait_event(self):
         """Sleeps until the channel has an event, then returns like wait()."""
+        # uroce also sends an event for a completion that has arrived since the last poll.
         self.cq.req_notify()
-        found = self.wait(seconds=0)
-        if not found:
-            self.channel.get_cq_event(self.cq)
-            self.cq.ack_events(1)
-            found = self.wait()
-        return found
+        self.channel.get_cq_event(self.cq)
+        self.cq.ack_events(1)
+        return self.wait()
 
     def pace(self, seconds, sleeping=False, processes=()):
         """Posts a write about every millisecond.  Returns [longest delay, longest time of a write,
@@ -256,9 +254,10 @@ class End:
         return sent.count(e.IBV_WC_SUCCESS), came.count(e.IBV_WC_SUCCESS)
 
     def fork(self, what):
+        """Makes a child that never uses the device: it sleeps, exits or executes another program.
+        Returns its process id."""
         # Python 3.12 and later warn on stderr that such a fork is risky; the test is about it.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        """A child that never uses the device: it sleeps, exits or becomes another program."""
         child = os.fork()
         if child == 0:
             if what == "sleep":
