@@ -97,7 +97,7 @@ def test_a_third_is_killed(loopback):
         crowd.start(seconds, 4)
     crowd.await_listening()
     begun = time.monotonic()
-    # The first has had queue pair 1 from the beginning.
+    # The first process usually has the lowest slot, so it monitors the broker.
     victims = [0, *dice.sample(range(1, count), count // 3 - 1)]
     moments = sorted(dice.uniform(0.1, 0.75) * seconds for _ in victims)
     for victim, moment in zip(victims, moments):
