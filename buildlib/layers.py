@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 class Layer(NamedTuple):
     about: str
-    includes: frozenset  # layers that may be included as "folder/file.h"
-    pure: bool = False  # computes and does nothing else: no system call, allocation or errno
-    # The files of the layer in groups, lowest first: a file includes nothing of a group above its
-    # own.  A name without an ending is NAME.c and NAME.h; what is named with its ending goes first.
-    # NAME/ is all of a folder, and / what lies in none.  A file that is not named belongs to the
-    # highest.  No groups: no inner direction.
+    includes: frozenset  # layers that may be included as "directory/file.h"
+    pure: bool = False  # only computes: no system call, allocation or errno
+    # The files of the layer in groups, lowest first: a file includes no file of a group above its
+    # own.  A name without an extension is NAME.c and NAME.h; a name with one takes precedence.
+    # NAME/ is all files of a directory, and / all files in none.  Files that are not named belong
+    # to the highest group.  Without groups the order within the layer is not checked.
     groups: tuple = ()
 
 

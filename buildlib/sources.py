@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Which files of the tree the checks look at, and where the tree's root is."""
+"""Lists and reads the files of the tree for the checks."""
 import os
 import re
 import subprocess
@@ -7,7 +7,7 @@ import subprocess
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPED_FOLDERS = {".git", "__pycache__", ".pytest_cache", ".cache"}
 C_ENDINGS = (".c", ".h", ".cc")
-# Comments of C and, so that nothing in them is taken for one, strings.
+# Comments of C, and strings, so that nothing in a string is taken for a comment.
 COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|"
                                r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 SOURCE_ENDINGS = C_ENDINGS + (".py", ".sh", ".cmake", ".map")
@@ -15,7 +15,7 @@ SOURCE_NAMES = {"CMakeLists.txt", ".clang-format", ".gitignore"}
 
 
 def _from_git():
-    """Tracked and new files, none that .gitignore names; None outside of a git tree."""
+    """Returns tracked and new files without those in .gitignore, or None outside of a git tree."""
     command = ["git", "-C", ROOT, "-c", f"safe.directory={ROOT}",
                "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
@@ -35,7 +35,7 @@ def _from_folders():
 
 
 def all_files():
-    """Every file of the tree, as a sorted list of paths relative to ROOT."""
+    """Returns the paths of all files, relative to ROOT and sorted."""
     names = _from_git()
     if names is None:
         names = _from_folders()
@@ -49,7 +49,7 @@ def is_script(name):
 
 
 def source_files():
-    """C, Python, shell and CMake files, and every script that starts with #!."""
+    """Returns C, Python, shell and CMake files, and all scripts that start with #!."""
     return [n for n in all_files() if n.endswith(SOURCE_ENDINGS) or
             os.path.basename(n) in SOURCE_NAMES or is_script(n)]
 
@@ -58,13 +58,19 @@ def c_files():
     return [n for n in all_files() if n.endswith(C_ENDINGS)]
 
 
+def python_files():
+    """Returns Python modules, and scripts that Python runs."""
+    return [n for n in source_files()
+            if n.endswith(".py") or re.match(r"#!.*\bpython", read(n))]
+
+
 def read(name):
     with open(os.path.join(ROOT, name), encoding="utf-8", errors="replace") as file:
         return file.read()
 
 
 def verdict(what, complaints):
-    """Print the complaints, one per line, and return the exit code."""
+    """Prints the complaints, one per line, and returns the exit code."""
     for complaint in complaints:
         print(complaint)
     print(f"{what}: " + (f"{len(complaints)} complaints" if complaints else "nothing to complain"))
@@ -72,5 +78,5 @@ def verdict(what, complaints):
 
 
 def comments(text):
-    """A match for each comment of a C file's text."""
+    """Returns a match for each comment in the text of a C file."""
     return (match for match in COMMENT_OR_STRING.finditer(text) if match.group().startswith("/"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What may exceed a limit of check-style, by reason: {reason: {file: names}}.
+"""Names that may exceed a limit of check-style, by reason: {reason: {file: names}}.
 
-A name here that keeps the limit is a complaint, too.
+check-style also complains about a name here that is within the limit.
 """
 
 PARAMETERS = {

@@ -138,6 +138,23 @@ def test_prose_complains(tree, comment, words):
     assert tree.check("check-prose")[0] == 0
 
 
+@pytest.mark.parametrize("text, line, words", [
+    ('"""What the peer needs."""', 2, "'What'"),
+    ('B = "# So long"\ndef c():\n    """Is the packet\n    undamaged?"""', 4,
+     "'Is the packet undamaged?'"),
+    ("# Polls again; the last poll was in\n# vain.", 2, "'in vain'"),
+    ("B = 1  # the peer is told", 2, "'told'"),
+])
+@pytest.mark.parametrize("name, head", [("tests/a.py", "\n"),
+                                        ("tests/a", "#!/usr/bin/python3\n")])
+def test_prose_of_python_complains(tree, name, head, text, line, words):
+    tree.write(name, f"{head}{text}\n")
+    code, output = tree.check("check-prose")
+    assert code == 1 and words in output and output.count(f"{name}:{line}:") == 1, output
+    tree.write(name, f'{head}"""Returns true if the QP sends."""\nB = "What is told"\n')
+    assert tree.check("check-prose")[0] == 0
+
+
 @pytest.mark.parametrize("message, complaint", [
     ("Keep the MSN of a stale response", None),
     ("Keep the MSN\n\nFixes: 0123abcd (\"Count requests\")", None),
@@ -495,7 +512,7 @@ def test_a_test_citation_outside_tests_is_found(tree):
 
 
 def test_what_the_host_cannot_is_skipped():
-    """build.sh tells with-network by a variable: both have to mean the same one."""
+    """build.sh sets a variable that with-network reads: both must use the same name."""
     with open(os.path.join(BUILDLIB, "..", "build.sh"), encoding="utf-8") as file:
         variable = re.search(r"export (\w+)=\$cannot$", file.read(), re.MULTILINE)[1]
     command = [os.path.join(BUILDLIB, "with-network"), "false"]

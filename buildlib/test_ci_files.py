@@ -105,7 +105,7 @@ def test_the_job_has_the_form_that_gitlab_demands():
     assert all(isinstance(value, str) for value in job["variables"].values())
     assert all(isinstance(line, str) for line in job["before_script"])
     assert job["artifacts"]["when"] in ("on_success", "on_failure", "always")
-    # GitLab takes only what is below the project's folder.
+    # GitLab takes only files below the project's directory.
     assert all(not path.startswith(("/", "..")) for path in job["artifacts"]["paths"])
     shellcheck("set -e\n" + "\n".join(job["before_script"]), "sh")
 

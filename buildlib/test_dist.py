@@ -53,7 +53,7 @@ def test_two_runs_make_the_same_bytes(tree, tmp_path):
     assert errors == ""
     with tarfile.open(path) as archive:
         members = archive.getmembers()
-    # Another folder, zone, language, mask and times of the files, and settings of the user.
+    # Another directory, zone, language, mask and times of the files, and settings of the user.
     settings = tmp_path / "settings"
     settings.write_text("[tar]\n\tumask = 0077\n[core]\n\tautocrlf = true\n")
     clone = tmp_path / "clone"

@@ -7,7 +7,7 @@ difference excludes start and end of the process.  Only code of uroce counts, th
 drop-in: not perftest, libc, ISA-L or the kernel.
 
 The number of empty polls depends on how long a process waits for its peer, so it differs from run
-to run and says nothing about the code.  They are counted by the calls of IDLE_POLL, which only an
+to run and does not depend on the code.  They are counted by the calls of IDLE_POLL, which only an
 empty poll reaches; a process that only polls an empty CQ gives the cost of one; and the product is
 subtracted.  The number of empty polls is a row of its own.
 

@@ -41,7 +41,7 @@ def alone(lab, flow, settle=0.5, seconds=ALONE):
 
 
 def until_half(series, start, patience=SHARED):
-    """Seconds until the flow reaches half of the line rate; patience if it does not."""
+    """Returns the seconds until the flow reaches half of the line rate, or the time limit."""
     for when, rate in series.rates(start, start + patience, STEP):
         if of_line(rate) >= HALF:
             return when - start

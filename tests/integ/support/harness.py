@@ -43,7 +43,7 @@ RPING_IS_OVER = "rdma_get_cm_event: Bad file descriptor\n"
 
 # Some tests kill with signals that would leave a core file.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-# The background jobs of a script inherit an ignored SIGINT, and could not be ended by it.
+# The background jobs of a script start with SIGINT ignored, and could not be ended by it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
