@@ -61,7 +61,7 @@ def c_files():
 def python_files():
     """Returns Python modules, and scripts that Python runs."""
     return [n for n in source_files()
-            if n.endswith(".py") or re.match(r"#!.*\bpython", read(n))]
+            if n.endswith(".py") or is_script(n) and "python" in read(n).split("\n", 1)[0]]
 
 
 def read(name):

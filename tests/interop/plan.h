@@ -29,7 +29,7 @@ struct request {
 	enum kind kind;
 	uint32_t size;	/* bytes */
 	uint32_t shift; /* bytes from the beginning of its place in memory */
-	uint64_t seed;	/* of its payload; also the value that an Atomic adds or swaps in */
+	uint64_t seed;	/* generates the payload; an Atomic adds it or swaps it in */
 };
 
 /* Returns the request with this number that the client, or the server, sends. */

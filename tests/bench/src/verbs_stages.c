@@ -28,7 +28,7 @@ struct stages_end {
 };
 
 static struct stages *stages;
-static _Atomic uint32_t *qp_numbers; /* of both sides, 0: not known yet */
+static _Atomic uint32_t *qp_numbers; /* QP numbers of both sides; 0: not known yet */
 
 static void create(struct stages_end *end, size_t size)
 {

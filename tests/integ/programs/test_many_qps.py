@@ -6,8 +6,9 @@ import pytest
 import harness
 import perftest
 
-# Lower bound of ratio().  The memory of 64 queue pairs, which no cache holds, costs up to a third
-# of the rate of one; waiting for ACKs that had not been requested once cost nine tenths.
+# Lower bound of ratio().  The memory of 64 queue pairs exceeds the caches, which reduces the rate
+# by up to a third; a defect, waiting for ACKs that had not been requested, reduced it by nine
+# tenths.
 WORTH = 0.25
 
 

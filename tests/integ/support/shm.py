@@ -10,8 +10,8 @@ import verbs_peer
 from hold import Hold
 
 SETTING = "UROCE_SHM"
-# Upper bound for the UDP datagrams of a short test that uses memory, and lower bound for a second
-# of traffic that does not.
+# Number of UDP datagrams: less than FEW in a short test over shared memory, more than MANY in a
+# second of traffic over UDP.
 FEW, MANY = 200, 2000
 
 

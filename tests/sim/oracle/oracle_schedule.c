@@ -37,8 +37,8 @@ void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 	if (reason == ENG_TX_IDLE)
 		end->oracle.answering.answers_again = false;
 	/*
-	 * An ACK waits for a receive if its delay started without one to report, when only an ACK
-	 * of whole messages could be pending.
+	 * A delayed ACK waits for a receive if none could be reported when the delay started, with
+	 * all received messages complete.
 	 */
 	if (reason != ENG_TX_ACK_DELAY)
 		end->ack_waits_for_recv_post = end->ack_is_delayed = false;

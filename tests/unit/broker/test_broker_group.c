@@ -144,9 +144,9 @@ static unsigned int probed(int fd, uint32_t round)
 }
 
 /*
- * The next broker has appended its members, so the index of the last one, the sink, is the number
- * of members less 1.  Probes for higher indexes reach any member, by hash, but the sink's lowest
- * probed index is its own.
+ * The next broker has appended its members, and its sink is the last one: the sink's index plus 1
+ * is the size of the group.  Probes for higher indexes reach any member, by hash, so the lowest
+ * index that reaches the sink is its own.
  */
 static void find_all(uint32_t round)
 {
