@@ -15,6 +15,8 @@ enum {
 	SLOT_SHIFT = 12,
 	THREADS = 4,
 	MESSAGES = 2000,
+	BUFFER_BYTES = 4096,
+	RECEIVE_OFFSET = BUFFER_BYTES / 2,
 	BYTES = 64,
 	UNDER_WAY = 16,
 };
@@ -65,8 +67,8 @@ static void make_qp(struct end *end, enum ibv_qp_type type)
 
 	end->pd = ibv_alloc_pd(end->context);
 	assert_non_null(end->pd);
-	end->bytes = calloc(1, 4096);
-	end->mr = ibv_reg_mr(end->pd, end->bytes, 4096, ALL_ACCESS);
+	end->bytes = calloc(1, BUFFER_BYTES);
+	end->mr = ibv_reg_mr(end->pd, end->bytes, BUFFER_BYTES, ALL_ACCESS);
 	assert_non_null(end->mr);
 	end->qp = ibv_create_qp(end->pd, &attr);
 	assert_non_null(end->qp);
@@ -196,17 +198,11 @@ static void connect_both(struct end *a, struct end *b)
 	connect_to(b, a->qp->qp_num);
 }
 
-static struct ibv_sge all_of(const struct end *end)
-{
-	return (struct ibv_sge){ .addr = (uintptr_t)end->bytes,
-				 .length = BYTES,
-				 .lkey = end->mr->lkey };
-}
-
+/* A thread may receive into a buffer while another sends it. */
 static void receive(struct end *end)
 {
 	/* A UD receive also gets 40 bytes of a network header. */
-	struct ibv_sge sge = { .addr = (uintptr_t)end->bytes,
+	struct ibv_sge sge = { .addr = (uintptr_t)end->bytes + RECEIVE_OFFSET,
 			       .length = 40 + BYTES,
 			       .lkey = end->mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -216,7 +212,9 @@ static void receive(struct end *end)
 
 static int send_to(struct end *end, struct ibv_ah *ah, uint32_t qpn)
 {
-	struct ibv_sge sge = all_of(end);
+	struct ibv_sge sge = { .addr = (uintptr_t)end->bytes,
+			       .length = BYTES,
+			       .lkey = end->mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
