@@ -18,7 +18,7 @@
 enum {
 	SOCKETS = 300, /* more than twice the queue */
 	BUFFER = 4096,
-	LINGER_SECONDS = 10,
+	LINGER_SECONDS = 60,
 };
 
 static int listen_without_reading(struct sockaddr_in *address)
