@@ -19,8 +19,6 @@
 #endif
 
 enum {
-	/* The kernel reduces the backlog to net.core.somaxconn. */
-	BACKLOG = 65535,
 	/* Maximum number of names that names_find_other_version() connects to: others bind them. */
 	OTHER_VERSION_TRIES = 1024,
 };
@@ -176,7 +174,8 @@ int names_listen(unsigned int number)
 	 */
 	if (!secure_getenv("UROCE_TEST_OLD_KERNEL"))
 		set_pass_rights(fd, 0);
-	if (!bind(fd, (const struct sockaddr *)&name.address, name.bytes) && !listen(fd, BACKLOG))
+	if (!bind(fd, (const struct sockaddr *)&name.address, name.bytes) &&
+	    !listen(fd, NAMES_BACKLOG))
 		return fd;
 	error = -errno;
 	close(fd);

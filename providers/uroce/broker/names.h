@@ -14,6 +14,10 @@
 
 #include <rdma/uroce-broker.h>
 
+enum {
+	NAMES_BACKLOG = 65535, /* of listen(2); the kernel reduces it to net.core.somaxconn */
+};
+
 struct names_search_result {
 	unsigned int number; /* number of the name that the search connected to */
 	unsigned int free;   /* lowest unbound name above number, or UROCE_BROKER_NAMES */

@@ -242,9 +242,6 @@ static int init_broker(struct brokerd *brokerd)
 		return -errno;
 	if (brokerd->slots.absent > 0)
 		slots_set_start(&brokerd->slots, random);
-	/* Makes SO_PEERCRED report this process, and not the one that started it. */
-	if (listen(brokerd->listener, SOMAXCONN))
-		return -errno;
 	brokerd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (brokerd->epoll_fd < 0)
 		return -errno;

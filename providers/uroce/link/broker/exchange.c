@@ -60,7 +60,8 @@ void link_broker_wait(const struct link_broker *broker, int fd, short events, in
 /*
  * Returns true if the broker at the other end waits for a processor or uses one, by the state in
  * /proc/PID/stat.  A stopped broker is not in state R.  The name is compared, because the peer's
- * process id is the starter's if this process connected before the broker called listen().
+ * process id is the starter's if this process connected before the child that becomes the broker
+ * called listen().
  */
 static bool broker_is_ready_to_run(int fd)
 {

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/names.h"
 #include "link/link_priv.h"
 
 enum {
@@ -108,6 +109,9 @@ IN_CHILD static int become_broker(void *arg)
 		result = syscall(SYS_fcntl, LISTENER, F_SETFD, 0);
 	else
 		result = syscall(SYS_dup3, start->listener, LISTENER, 0);
+	/* From now on SO_PEERCRED reports this process, and not the one that started it. */
+	if (result >= 0)
+		result = syscall(SYS_listen, LISTENER, NAMES_BACKLOG);
 	if (result >= 0)
 		syscall(SYS_execve, start->program, start->arguments, start->environment);
 	start->error = errno;
