@@ -7,11 +7,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../gsi/gsi_child.h"
 #include "link_child.h"
 #include "progress/path/ud_path.h"
 #include "progress/progress_priv.h"
@@ -19,6 +21,7 @@
 enum {
 	ADDRESSES = 200,
 	TURNS = 100,
+	BROKERS = 3,
 };
 
 /* Receives at count addresses, from 127.0.1.0 on. */
@@ -160,12 +163,38 @@ static void a_quiet_address_is_read_rarely(void **state)
 	progress_put(progress);
 }
 
+/*
+ * The thread that opens an address finds that the broker has ended, and connects to a new one.  At
+ * the same time the progress thread receives the new broker's probes of the other addresses;
+ * ThreadSanitizer checks what both use.
+ */
+static void a_broker_is_replaced(void **state)
+{
+	struct progress *progress = get_progress();
+	struct progress_ud_addrs *listen = progress_ud_addrs_new();
+	struct progress_end a, b;
+
+	(void)state;
+	assert_non_null(listen);
+	end_pair(&a, &b, progress);
+	for (unsigned int i = 1; i <= BROKERS; i++) {
+		assert_int_equal(kill(gsi_broker_pid(), SIGKILL), 0);
+		hear(progress, listen, i);
+		exchange(&a, &b, i % 2);
+	}
+	progress_ud_addrs_close(progress, listen);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(idle_turns_cost_the_same, enter_new_netns),
 		cmocka_unit_test_setup(what_comes_is_received, enter_new_netns),
 		cmocka_unit_test_setup(a_quiet_address_is_read_rarely, enter_new_netns),
+		cmocka_unit_test_setup(a_broker_is_replaced, enter_new_netns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,9 +45,10 @@ struct link_broker {
 	/* Time in ms at which link_is_unsettled() becomes false; 0: it is false. */
 	_Atomic(int64_t) settled_at;
 	_Atomic(int64_t) next_check_ms; /* earliest time of the next check, in ms */
-	uint32_t name;			/* number of the broker's name */
-	uint32_t secret;		/* secret that the broker's probes carry */
-	uint32_t number;		/* sequence number of the last request */
+	/* The next two are written with open_lock held, and read by the receiving thread. */
+	_Atomic(uint32_t) name;	  /* number of the broker's name */
+	_Atomic(uint32_t) secret; /* secret that the broker's probes carry */
+	uint32_t number;	  /* sequence number of the last request */
 	bool uses_gsi;
 	int messages_fd; /* argument of link_gsi_begin(), owned by its caller; or -1 */
 	uint32_t last_port_id;
