@@ -199,7 +199,10 @@ static void install_channel(struct link_addr *addr, unsigned int slot, struct li
 	addr->channel[slot] = channel;
 	if (old) {
 		link_close_fd(&old->fd);
+		/* Queue pairs that are connected already may still send. */
+		pthread_mutex_lock(&old->lock);
 		link_close_fd(&old->conn_fd);
+		pthread_mutex_unlock(&old->lock);
 		link_channel_put(old);
 	}
 }
@@ -276,6 +279,7 @@ static int send_doorbell(const struct link_channel *channel)
 		       : 0;
 }
 
+/* Caller holds the lock. */
 static void ring_doorbell(struct link_channel *channel)
 {
 	uint32_t sleep;
@@ -327,7 +331,7 @@ int link_channel_send(struct link_channel *channel, uint16_t src_port, const str
 		channel->broken = true;
 		break;
 	}
-	pthread_mutex_unlock(&channel->lock);
 	ring_doorbell(channel);
+	pthread_mutex_unlock(&channel->lock);
 	return error;
 }

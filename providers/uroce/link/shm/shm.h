@@ -32,8 +32,9 @@ struct link_channel {
 	unsigned int refs; /* under link->lock */
 	/* The region, for checking that its owner is alive; -1: not needed any more. */
 	int fd;
+	/* The next two are under lock. */
 	int conn_fd; /* connection to the reader, for doorbells; -1: not needed any more */
-	bool broken; /* under lock; the ring is broken: frames are lost */
+	bool broken; /* the ring is broken: frames are lost */
 	/* Device and inode of fd, which identify the region. */
 	dev_t device;
 	ino_t inode;
