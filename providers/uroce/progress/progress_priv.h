@@ -77,8 +77,12 @@ struct progress {
 	unsigned int group_capacity;
 	struct wakeup wakeup;
 	struct progress_thread thread;
-	/* NULL if queue pair 1 is not in use; changed under cycle_lock. */
+	/*
+	 * NULL if queue pair 1 is not in use.  Changed under cycle_lock and gsi_lock, read under
+	 * either: cycles of other workers, which report events of queue pairs, hold gsi_lock.
+	 */
 	struct gsi *gsi;
+	pthread_mutex_t gsi_lock;
 	struct gsi_wakeup gsi_wakeup;
 	unsigned int broker_changes; /* link_broker_changes() at the progress thread's last check */
 

@@ -73,6 +73,7 @@ static void free_memory(struct progress *progress)
 	free(progress->address);
 	pthread_mutex_destroy(&progress->cycle_lock);
 	pthread_mutex_destroy(&progress->route_lock);
+	pthread_mutex_destroy(&progress->gsi_lock);
 	deadline_fini(&progress->deadlines);
 	free(progress);
 }
@@ -126,6 +127,7 @@ static struct progress *allocate_worker(unsigned int number, const struct progre
 	progress->hooks.timed_out = hooks ? hooks->timed_out : NULL;
 	pthread_mutex_init(&progress->cycle_lock, NULL);
 	pthread_mutex_init(&progress->route_lock, NULL);
+	pthread_mutex_init(&progress->gsi_lock, NULL);
 	deadline_init(&progress->deadlines);
 	TAILQ_INIT(&progress->budget_queue.qps);
 	atomic_init(&progress->gsi_wakeup.fd, -1);

@@ -203,12 +203,14 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 	return gsi;
 }
 
-/* Sets or clears the instance that the receive demultiplexer uses.  Caller holds instance_lock. */
+/* Sets or clears the instance that cycles use.  Caller holds instance_lock. */
 static void publish_instance(struct progress *progress, struct gsi *gsi)
 {
 	instance = gsi;
 	progress_lock(progress);
+	pthread_mutex_lock(&progress->gsi_lock);
 	progress->gsi = gsi;
+	pthread_mutex_unlock(&progress->gsi_lock);
 	progress_unlock(progress);
 	atomic_store(&progress->gsi_wakeup.fd, gsi ? gsi->watch_fd : -1);
 }

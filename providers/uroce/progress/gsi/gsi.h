@@ -159,8 +159,7 @@ void gsi_deadline(struct gsi *gsi, uint64_t when);
 /*
  * Reports an event of QP qpn: ENG_EVENT_COMM_EST and ENG_EVENT_FIRST_REQUEST to
  * hooks.first_request, ENG_EVENT_CREDITS_HIDDEN to hooks.credits_hidden; ignores other events, and
- * all if queue pair 1 is not in use.  Caller runs the cycle, like every caller of the engine with a
- * packet.
+ * all if queue pair 1 is not in use.  progress is the first worker, whatever the worker of the QP.
  */
 void gsi_report_qp_event(struct progress *progress, uint32_t qpn, enum eng_event event);
 

@@ -4,6 +4,14 @@
 
 #include "gsi_priv.h"
 
+static void queue_event(struct gsi *gsi, const struct gsi_qp_event *qp_event)
+{
+	pthread_mutex_lock(&gsi->queue_lock);
+	if (gsi->qp_event_count < GSI_QP_EVENTS_MAX)
+		gsi->qp_event[gsi->qp_event_count++] = *qp_event;
+	pthread_mutex_unlock(&gsi->queue_lock);
+}
+
 /*
  * Only queues the event, since the hooks are not called during a cycle; the RTU, which may be in
  * the same batch, is queued as well.
@@ -12,15 +20,18 @@ void gsi_report_qp_event(struct progress *progress, uint32_t qpn, enum eng_event
 {
 	const struct gsi_qp_event qp_event = { qpn, event == ENG_EVENT_CREDITS_HIDDEN };
 	bool requested = event == ENG_EVENT_COMM_EST || event == ENG_EVENT_FIRST_REQUEST;
-	struct gsi *gsi = progress->gsi;
+	bool queued = false;
 
-	if (!gsi || (!requested && !qp_event.credits_hidden))
+	if (!requested && !qp_event.credits_hidden)
 		return;
-	pthread_mutex_lock(&gsi->queue_lock);
-	if (gsi->qp_event_count < GSI_QP_EVENTS_MAX)
-		gsi->qp_event[gsi->qp_event_count++] = qp_event;
-	pthread_mutex_unlock(&gsi->queue_lock);
-	gsi_kick(progress);
+	pthread_mutex_lock(&progress->gsi_lock);
+	if (progress->gsi) {
+		queue_event(progress->gsi, &qp_event);
+		queued = true;
+	}
+	pthread_mutex_unlock(&progress->gsi_lock);
+	if (queued)
+		gsi_kick(progress);
 }
 
 static void deliver_event(struct gsi *gsi, const struct gsi_qp_event *qp_event)
