@@ -167,6 +167,37 @@ static void test_duplicate_is_acknowledged_only(void **state)
 	expect_no_wc(dut);
 }
 
+/*
+ * A duplicate shows that the peer may have lost the ACK of the original.  It is acknowledged with
+ * the newest executed PSN even if it has no AckReq.
+ */
+static void test_duplicate_without_ack_req(void **state)
+{
+	struct dut *dut = dut_with_receives(4);
+	struct wire_packet requests[] = {
+		dut_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8),
+		dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8),
+	};
+
+	(void)state;
+	/* rule S4 test */
+	for (int i = 0; i < 2; i++) {
+		requests[i].ack_request = false;
+		dut_give(dut, &requests[i]);
+	}
+	expect_wc(dut, 0x2000, ENG_SUCCESS);
+	dut_forget(dut);
+	memset(dut->local, 0, DUT_REGION_BYTES);
+	memset(dut->remote, 0, DUT_REGION_BYTES);
+	for (int i = 0; i < 2; i++) {
+		dut_give(dut, &requests[i]);
+		expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(3), 2);
+		expect_silence(dut);
+	}
+	expect_no_wc(dut);
+	assert_int_equal(dut->local[0] + dut->local[8192] + dut->remote[0], 0);
+}
+
 /* A duplicate in the middle of a message does not disturb it. */
 static void test_duplicate_inside_a_message(void **state)
 {
@@ -317,6 +348,7 @@ int main(void)
 		DUT_TEST(test_overtaken_nak_is_brought_up_to_date),
 		DUT_TEST(test_owed_ack_survives_a_gap),
 		DUT_TEST(test_duplicate_is_acknowledged_only),
+		DUT_TEST(test_duplicate_without_ack_req),
 		DUT_TEST(test_duplicate_inside_a_message),
 		DUT_TEST(test_psn_wrap),
 		DUT_TEST(test_acks_are_coalesced),
