@@ -172,6 +172,77 @@ static void test_overdue_ack_rides(void **state)
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
+/*
+ * Sends the packets of a message of 64, two each 5 us, until an ACK is sent.  Returns the number of
+ * packets that were sent before the ACK although it was due.
+ */
+static uint32_t packets_before_ack(struct dut *dut, struct eng_tx_ctx ctx, uint64_t due)
+{
+	struct eng_burst burst;
+	uint32_t packets = 0;
+
+	for (;; dut->now += 5 * US) {
+		burst = dut_empty_burst(dut, 2);
+		ctx.now = dut->now;
+		assert_int_equal(eng_transmit(dut->qp, &burst, &ctx), ENG_TX_BURST);
+		if (burst.kind != ENG_BURST_REQUESTS || burst.has_ack)
+			break;
+		packets += dut->now < due ? 0 : burst.packets;
+	}
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
+	/* The message has not ended. */
+	assert_true(eng_in_flight(dut->qp) < 64);
+	return packets;
+}
+
+/* An ACK that becomes due while a long message is sent does not wait for the end of the message. */
+static void test_ack_within_long_message(void **state)
+{
+	/* The ACK of one message is delayed for a reply, that of three is not. */
+	static const struct {
+		unsigned int messages;
+		uint64_t wait_ns;
+	} rows[] = { { 1, REPLY_WAIT_NS }, { 3, 0 } };
+
+	(void)state;
+	/* rule S7 test */
+	for (unsigned int i = 0; i < 2; i++) {
+		struct dut *dut = written_to(0);
+		uint64_t due;
+
+		dut_post(dut, ENG_WRITE, 64 * DUT_MTU, 0);
+		expect_burst(dut, polled, ENG_BURST_REQUESTS, 2);
+		dut->now += 5 * US;
+		for (unsigned int k = 0; k < rows[i].messages; k++)
+			dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + k, 8);
+		due = dut->now + rows[i].wait_ns;
+		assert_uint_in_range(packets_before_ack(dut, polled, due), 0, 2);
+	}
+}
+
+/*
+ * An ACK that is overdue when a long message is posted is sent after the packets of that call, and
+ * the full congestion window limits their number.
+ */
+static void test_overdue_ack_with_full_window(void **state)
+{
+	const struct dut_config config = { .credits_hidden = true, .cwnd = 4 };
+	struct dut *dut = dut_rts(config);
+	struct eng_tx_ctx post = polled;
+
+	(void)state;
+	/* rule S7 test */
+	post.trigger = ENG_TX_TRIGGER_POST;
+	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	posted(dut, polled);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
+	dut->now += 2 * REPLY_WAIT_NS;
+	dut_post(dut, ENG_WRITE, 64 * DUT_MTU, 0);
+	assert_uint_in_range(packets_before_ack(dut, post, dut->now), 0, 16);
+	expect_none(dut, polled, ENG_TX_CWND);
+}
+
 /* ACKs are sent at once in a stream, if a delay would cost a wake-up, and in the last call. */
 static void test_ack_does_not_wait(void **state)
 {
@@ -461,6 +532,8 @@ int main(void)
 		DUT_TEST(test_ack_waits_once),
 		DUT_TEST(test_ack_rides),
 		DUT_TEST(test_overdue_ack_rides),
+		DUT_TEST(test_ack_within_long_message),
+		DUT_TEST(test_overdue_ack_with_full_window),
 		DUT_TEST(test_ack_does_not_wait),
 		DUT_TEST(test_ack_waits_for_receive),
 		DUT_TEST(test_ack_behind_stream_does_not_wait),
