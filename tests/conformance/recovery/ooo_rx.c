@@ -126,6 +126,35 @@ static void test_given_back_at_the_end(void **state)
 }
 
 /*
+ * Kept packets are freed when the queue pair enters RESET, and a connection that begins with the
+ * same PSN does not execute them.
+ */
+static void test_reset_drops_kept_packets(void **state)
+{
+	struct dut *dut = start(16, false);
+	uint64_t receive;
+
+	(void)state;
+	/* rule S4 test */
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
+	assert_int_equal(blocks, 2);
+	dut_set_state(dut, ENG_RESET);
+	assert_int_equal(blocks, 0);
+	dut_raise(dut, ENG_RTS);
+	receive = dut_post_recv(dut, DUT_MTU);
+	dut_post_recv(dut, DUT_MTU);
+	dut_forget(dut);
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(1), 1);
+	expect_silence(dut);
+	expect_wc(dut, receive, ENG_SUCCESS);
+	expect_no_wc(dut);
+	assert_int_equal(dut->remote[0], 0);
+}
+
+/*
  * Sends packets.  The first is lost, after which our credits are reported; then the second is lost
  * and retransmitted.
  */
@@ -392,6 +421,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_nothing_is_kept_without_credits, dut_teardown),
 		cmocka_unit_test_teardown(test_nothing_is_kept_for_who_was_asked, dut_teardown),
 		cmocka_unit_test_teardown(test_given_back_at_the_end, dut_teardown),
+		cmocka_unit_test_teardown(test_reset_drops_kept_packets, dut_teardown),
 		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_first_loss_on_a_network, dut_teardown),
 		cmocka_unit_test_teardown(test_introduced_by_the_peer, dut_teardown),
