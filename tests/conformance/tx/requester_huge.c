@@ -4,6 +4,8 @@
 
 #define HUGE_BYTES 0x80000000u
 #define HUGE_LKEY 0x8008
+/* The region crosses 2^32, so that an address cut to 32 bits is wrong. */
+#define HUGE_VA UINT64_C(0xc0000000)
 #define HUGE_MTU 4096
 #define HUGE_PACKETS (HUGE_BYTES / HUGE_MTU)
 
@@ -14,6 +16,64 @@ static struct {
 	bool ack_wanted;
 } seen;
 
+/*
+ * All addresses of the region map to the same memory, so a wrong one shows only in the calls of
+ * map_local() and map_remote(): they must be for one packet after the other.
+ */
+static struct {
+	struct eng_ops ops; /* the dut's */
+	uint64_t next_va;   /* address of the next packet's memory */
+	uint32_t mtu;
+} map;
+
+static void check_address(uint64_t va, uint32_t length, bool may_repeat)
+{
+	/* The memory of the whole message is checked before its first packet. */
+	if (length == HUGE_BYTES) {
+		assert_true(va == HUGE_VA && map.next_va == HUGE_VA);
+		return;
+	}
+	assert_int_equal(length, map.mtu);
+	if (may_repeat && va == map.next_va - length)
+		return;
+	assert_true(va == map.next_va);
+	map.next_va += length;
+}
+
+static void *map_local(void *owner, uint32_t lkey, uint64_t va, uint32_t length, enum eng_use use)
+{
+	/* A packet for which a burst has no room is mapped again for the next burst. */
+	if (lkey == HUGE_LKEY)
+		check_address(va, length, use == ENG_USE_SEND);
+	return map.ops.map_local(owner, lkey, va, length, use);
+}
+
+static void *map_remote(void *owner, uint32_t rkey, uint64_t va, uint32_t length, uint32_t need)
+{
+	check_address(va, length, false);
+	return map.ops.map_remote(owner, rkey, va, length, need);
+}
+
+/* Adds the region, and checks the addresses that the engine uses. */
+static struct dut_region *add_huge_region(struct dut *dut, uint32_t access)
+{
+	map.ops = dut->ops;
+	map.next_va = HUGE_VA;
+	map.mtu = dut->config.mtu;
+	dut->ops.map_local = map_local;
+	dut->ops.map_remote = map_remote;
+	return dut_region_add(dut, HUGE_LKEY, HUGE_VA, HUGE_BYTES, access);
+}
+
+/* Posts a signaled request of this length, with the region's memory. */
+static void post_huge(struct dut *dut, enum eng_op op, uint32_t length)
+{
+	struct eng_send_wqe *wqe = dut_wqe(dut, op, length, ENG_SIGNALED);
+
+	wqe->data.sge[0] = (struct eng_sge){ HUGE_VA, length, HUGE_LKEY };
+	eng_sq_push(dut->qp);
+}
+
 /* Packets of the long message are only counted; their PSNs must follow each other. */
 static void see_packet(struct dut *dut, const struct wire_packet *packet)
 {
@@ -22,6 +82,7 @@ static void see_packet(struct dut *dut, const struct wire_packet *packet)
 	if (packet->psn == 0xfffff0) {
 		seen.first = packet->opcode;
 		assert_int_equal(packet->dma_length, HUGE_BYTES);
+		assert_true(packet->va == DUT_THEIR_VA);
 	} else if (seen.bytes + HUGE_MTU < HUGE_BYTES) {
 		assert_int_equal(packet->opcode, WIRE_WRITE_MIDDLE);
 	}
@@ -39,14 +100,11 @@ static void test_longest_write(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){
 		.mtu = HUGE_MTU, .sq_psn = 0xfffff0, .gather = true, .cwnd = 4096 });
-	struct eng_send_wqe *wqe;
 
 	(void)state;
 	/* rule S1 test, rule S2 test */
-	dut_region_add(dut, HUGE_LKEY, 0, HUGE_BYTES, 0);
-	wqe = dut_wqe(dut, ENG_WRITE, HUGE_BYTES, ENG_SIGNALED);
-	wqe->data.sge[0] = (struct eng_sge){ 0, HUGE_BYTES, HUGE_LKEY };
-	eng_sq_push(dut->qp);
+	add_huge_region(dut, 0);
+	post_huge(dut, ENG_WRITE, HUGE_BYTES);
 	seen.next_psn = 0xfffff0;
 	dut->sink = see_packet;
 	while (dut->wc_count == 0) {
@@ -57,6 +115,7 @@ static void test_longest_write(void **state)
 	}
 	assert_int_equal(dut->sunk, HUGE_PACKETS);
 	assert_true(seen.bytes == HUGE_BYTES);
+	assert_true(map.next_va == HUGE_VA + HUGE_BYTES);
 	assert_int_equal(seen.first, WIRE_WRITE_FIRST);
 	assert_int_equal(seen.last, WIRE_WRITE_LAST);
 	assert_int_equal(dut->wcs[0].status, ENG_SUCCESS);
@@ -68,16 +127,13 @@ static void test_longest_read(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = HUGE_MTU });
 	struct dut_region *region;
-	struct eng_send_wqe *wqe;
 	static uint8_t data[HUGE_MTU];
 
 	(void)state;
 	/* rule S2 test, rule S12 test */
 	dut_fill(data, HUGE_MTU, 0);
-	region = dut_region_add(dut, HUGE_LKEY, 0, HUGE_BYTES, ENG_LOCAL_WRITE);
-	wqe = dut_wqe(dut, ENG_READ, HUGE_BYTES, ENG_SIGNALED);
-	wqe->data.sge[0] = (struct eng_sge){ 0, HUGE_BYTES, HUGE_LKEY };
-	eng_sq_push(dut->qp);
+	region = add_huge_region(dut, ENG_LOCAL_WRITE);
+	post_huge(dut, ENG_READ, HUGE_BYTES);
 	assert_int_equal(expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN)->dma_length, HUGE_BYTES);
 	assert_int_equal(dut_info(dut).next_psn, DUT_SQ_PSN + HUGE_PACKETS);
 	dut_give_response(dut, WIRE_READ_RESPONSE_FIRST, DUT_SQ_PSN, 1, data, HUGE_MTU);
@@ -91,6 +147,7 @@ static void test_longest_read(void **state)
 			  HUGE_MTU);
 	assert_int_equal(expect_wc(dut, 0x1000, ENG_SUCCESS)->byte_len, HUGE_BYTES);
 	expect_pattern(region->bytes, HUGE_MTU, 99);
+	assert_true(map.next_va == HUGE_VA + HUGE_BYTES);
 }
 
 /* The responder: a READ of 2^31 bytes moves the expected PSN by 524288 and begins with First. */
@@ -102,9 +159,9 @@ static void test_longest_read_at_responder(void **state)
 
 	(void)state;
 	/* rule S2 test */
-	dut_region_add(dut, HUGE_LKEY, 0, HUGE_BYTES, ENG_REMOTE_READ);
+	add_huge_region(dut, ENG_REMOTE_READ);
 	request.rkey = HUGE_LKEY;
-	request.va = 0;
+	request.va = HUGE_VA;
 	request.dma_length = HUGE_BYTES;
 	dut_give(dut, &request);
 	assert_int_equal(dut_info(dut).expected_psn, DUT_RQ_PSN + HUGE_PACKETS);
@@ -114,13 +171,15 @@ static void test_longest_read_at_responder(void **state)
 	assert_int_equal(answer.psn, DUT_RQ_PSN);
 	/* A request for its last packet only, from a requester that has received the others. */
 	request.psn = DUT_RQ_PSN + HUGE_PACKETS - 1;
-	request.va = HUGE_BYTES - HUGE_MTU;
+	assert_true(map.next_va == HUGE_VA + HUGE_MTU);
+	request.va = map.next_va = HUGE_VA + HUGE_BYTES - HUGE_MTU;
 	request.dma_length = HUGE_MTU;
 	dut_give(dut, &request);
 	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
 	assert_int_equal(wire_parse(dut->staging, burst.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_ONLY);
 	assert_int_equal(answer.psn, DUT_RQ_PSN + HUGE_PACKETS - 1);
+	assert_true(map.next_va == HUGE_VA + HUGE_BYTES);
 }
 
 /* At most half the PSN space is in flight, so that old and new PSNs can be distinguished. */
@@ -132,13 +191,9 @@ static void test_psn_space_is_not_overrun(void **state)
 
 	(void)state;
 	/* rule S2 test, rule S12 test: each READ takes 2^22 PSNs. */
-	dut_region_add(dut, HUGE_LKEY, 0, HUGE_BYTES, ENG_LOCAL_WRITE);
-	for (int i = 0; i < 8; i++) {
-		struct eng_send_wqe *wqe = dut_wqe(dut, ENG_READ, HUGE_BYTES / 2, ENG_SIGNALED);
-
-		wqe->data.sge[0] = (struct eng_sge){ 0, HUGE_BYTES / 2, HUGE_LKEY };
-		eng_sq_push(dut->qp);
-	}
+	dut_region_add(dut, HUGE_LKEY, HUGE_VA, HUGE_BYTES, ENG_LOCAL_WRITE);
+	for (int i = 0; i < 8; i++)
+		post_huge(dut, ENG_READ, HUGE_BYTES / 2);
 	dut_pull(dut);
 	under_way = (dut->sent_count - dut->sent_read) << 22;
 	assert_uint_in_range(under_way, 1 << 22, 1 << 23);
@@ -156,15 +211,12 @@ static void test_psn_space_on_a_network(void **state)
 {
 	struct dut *dut =
 		dut_rts((struct dut_config){ .mtu = 256, .max_rd_atomic = 16, .network = true });
-	struct eng_send_wqe *wqe;
 
 	(void)state;
 	/* rule S2 test */
-	dut_region_add(dut, HUGE_LKEY, 0, HUGE_BYTES, ENG_LOCAL_WRITE);
+	dut_region_add(dut, HUGE_LKEY, HUGE_VA, HUGE_BYTES, ENG_LOCAL_WRITE);
 	dut_post(dut, ENG_WRITE, 8, 0);
-	wqe = dut_wqe(dut, ENG_READ, HUGE_BYTES, ENG_SIGNALED);
-	wqe->data.sge[0] = (struct eng_sge){ 0, HUGE_BYTES, HUGE_LKEY };
-	eng_sq_push(dut->qp);
+	post_huge(dut, ENG_READ, HUGE_BYTES);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN);
 	expect_silence(dut);
 	/* The WRITE has no AckReq, so an ACK probe is sent after some milliseconds. */
@@ -180,22 +232,20 @@ static void test_message_of_half_the_psn_space(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = 256 });
 	static uint8_t data[256];
-	struct eng_send_wqe *wqe;
+	const struct wire_packet *request;
 	uint32_t psns = HUGE_BYTES / 256;
 
 	(void)state;
 	/* rule S2 test */
-	dut_region_add(dut, HUGE_LKEY, 0, HUGE_BYTES, ENG_LOCAL_WRITE);
-	wqe = dut_wqe(dut, ENG_READ, HUGE_BYTES, ENG_SIGNALED);
-	wqe->data.sge[0] = (struct eng_sge){ 0, HUGE_BYTES, HUGE_LKEY };
-	eng_sq_push(dut->qp);
+	add_huge_region(dut, ENG_LOCAL_WRITE);
+	post_huge(dut, ENG_READ, HUGE_BYTES);
 	dut_forget(dut);
 	for (uint32_t i = 0; i < psns; i++) {
 		if (i == psns - 5) {
 			assert_true(dut_advance_to_deadline(dut));
-			assert_int_equal(
-				expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN + i)->dma_length,
-				5 * 256);
+			request = expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN + i);
+			assert_int_equal(request->dma_length, 5 * 256);
+			assert_true(request->va == DUT_THEIR_VA + HUGE_BYTES - 5 * 256);
 		}
 		dut_give_response(dut,
 				  i == 0	  ? WIRE_READ_RESPONSE_FIRST
@@ -204,6 +254,7 @@ static void test_message_of_half_the_psn_space(void **state)
 				  DUT_SQ_PSN + i, 1, data, 256);
 	}
 	expect_wc(dut, 0x1000, ENG_SUCCESS);
+	assert_true(map.next_va == HUGE_VA + HUGE_BYTES);
 }
 
 int main(void)
