@@ -13,7 +13,7 @@
 #include "broker/names.h"
 #include "link_child.h"
 #include "progress_end.h"
-#include "progress/progress_priv.h"
+#include "progress/loop.h"
 #include "wire/bytes.h"
 
 enum {
@@ -78,11 +78,16 @@ static void report(const struct gsi_report *what)
 		_exit(0);
 }
 
+/* Held between GSI_HOLD and GSI_RELEASE. */
+static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void received(void *arg, const struct gsi_mad *mad)
 {
 	struct gsi_report what = { .what = GSI_MAD, .mad = *mad };
 
 	(void)arg;
+	pthread_mutex_lock(&callback_lock);
+	pthread_mutex_unlock(&callback_lock);
 	report(&what);
 }
 
@@ -197,6 +202,17 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		break;
 	case GSI_POLL:
 		begin_to_poll();
+		break;
+	case GSI_HOLD:
+		pthread_mutex_lock(&callback_lock);
+		break;
+	case GSI_RECEIVE:
+		progress_lock(self.progress);
+		progress_run_deliveries(self.progress);
+		progress_unlock(self.progress);
+		break;
+	case GSI_RELEASE:
+		pthread_mutex_unlock(&callback_lock);
 		break;
 	}
 }

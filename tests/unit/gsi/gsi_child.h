@@ -46,6 +46,9 @@ struct gsi_order {
 		GSI_LAST_MESSAGE_DROP, /* handle */
 		GSI_FORK, /* fork a child that stays; value: its pid, error: result of its calls */
 		GSI_POLL, /* start a thread that polls from now on */
+		GSI_HOLD, /* the next callback does not return until GSI_RELEASE */
+		GSI_RECEIVE, /* receive MADs, while the progress thread is in the callback */
+		GSI_RELEASE, /* reports of MADs may precede the result */
 	} what;
 	uint8_t gid[16]; /* an address; source address of a MAD */
 	uint8_t dgid[16];

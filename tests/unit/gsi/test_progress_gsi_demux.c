@@ -139,18 +139,21 @@ static void test_no_mad(void **state)
 	}
 }
 
-/* More MADs at once than the queue holds: the excess is lost and counted, and later MADs arrive. */
-static void test_flood(void **state)
-{
-	enum { FLOOD = 4 * GSI_QUEUE_MAX, SEGMENTS = 64 };
-	static uint8_t run[SEGMENTS * GSI_PACKET_BYTES];
-	struct gsi_report report;
-	uint64_t received, lost;
+/* ---- more MADs than the queue holds ---- */
 
-	(void)state;
-	/* These MADs do not identify their receiver. */
-	for (unsigned int i = 0; i < SEGMENTS; i++) {
-		struct mad_spec spec = { .attribute = MAD_DREQ, .tag = i };
+enum {
+	/* Number of MADs in one call, which fit into every socket buffer on their way */
+	SEGMENTS = 64,
+	FLOOD = 4 * GSI_QUEUE_MAX,
+};
+
+/* Sends this number of MADs, at most SEGMENTS, which do not identify their receiver. */
+static void send_unowned(uint32_t first_tag, unsigned int count)
+{
+	static uint8_t run[SEGMENTS * GSI_PACKET_BYTES];
+
+	for (unsigned int i = 0; i < count; i++) {
+		const struct mad_spec spec = { .attribute = MAD_DREQ, .tag = first_tag + i };
 		uint8_t mad[MAD_BYTES];
 
 		mad_make(mad, &spec);
@@ -158,21 +161,110 @@ static void test_flood(void **state)
 		wire_icrc_put(&peer.path, (uint16_t)i, run + i * GSI_PACKET_BYTES,
 			      GSI_PACKET_BYTES);
 	}
-	for (unsigned int i = 0; i < FLOOD / SEGMENTS; i++)
-		demux_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
-	while (gsi_child_next(&child, 200, &report))
+	demux_peer_send(&peer, run, count * GSI_PACKET_BYTES, GSI_PACKET_BYTES);
+}
+
+static void do_order(int what)
+{
+	const struct gsi_order order = { .what = what };
+
+	assert_int_equal(gsi_child_do(&child, &order).error, 0);
+}
+
+static void await_count(enum progress_counter counter, uint64_t expected)
+{
+	int64_t end = now_ms() + CHILD_TIMEOUT_MS;
+	uint64_t count;
+
+	while ((count = gsi_child_count(&child, counter)) < expected && now_ms() < end)
+		usleep(1000);
+	assert_int_equal(count, expected);
+}
+
+/* Lets the child receive until its queue has taken or dropped this number of MADs. */
+static void receive_until(uint64_t expected)
+{
+	int64_t end = now_ms() + CHILD_TIMEOUT_MS;
+	uint64_t count;
+
+	while ((count = gsi_child_count(&child, PROGRESS_COUNT_FORWARD_RECEIVED)) < expected &&
+	       now_ms() < end)
+		do_order(GSI_RECEIVE);
+	assert_int_equal(count, expected);
+}
+
+/* Releases the callback and expects the MADs with tags 0 to last, in this order. */
+static void expect_queued(uint32_t last)
+{
+	const struct gsi_order release = { .what = GSI_RELEASE };
+	struct gsi_report report;
+	bool done = false;
+	uint32_t tag = 0;
+
+	gsi_child_tell(&child, &release);
+	while (tag <= last || !done) {
+		assert_true(gsi_child_next(&child, CHILD_TIMEOUT_MS, &report));
+		if (report.what == GSI_DONE) {
+			done = true;
+			continue;
+		}
 		assert_int_equal(report.mad.reason, GSI_MATCH_UNOWNED);
+		assert_int_equal(mad_tag(report.mad.bytes), tag++);
+	}
+}
+
+/*
+ * While a callback does not return, the queue takes GSI_QUEUE_MAX MADs; all others are dropped and
+ * counted.  Later MADs arrive.
+ */
+static void test_full_queue(void **state)
+{
+	(void)state;
+	do_order(GSI_HOLD);
+	send_unowned(0, 1);
+	await_count(PROGRESS_COUNT_MAD_RECEIVED, 1);
+	for (uint32_t sent = 1; sent <= FLOOD; sent += SEGMENTS) {
+		send_unowned(sent, SEGMENTS);
+		/* No buffer on the way overflows: the child does not count those losses. */
+		receive_until(sent + SEGMENTS);
+	}
+	expect_queued(GSI_QUEUE_MAX);
+	send_right(FLOOD + 1);
+	assert_int_equal(gsi_child_count(&child, PROGRESS_COUNT_MAD_RECEIVED), GSI_QUEUE_MAX + 2);
+	assert_int_equal(gsi_child_count(&child, PROGRESS_COUNT_MAD_OVERFLOW),
+			 FLOOD - GSI_QUEUE_MAX);
+}
+
+/*
+ * More MADs at once than all buffers on their way hold: those of the first call arrive, and so do
+ * later ones.
+ */
+static void test_flood(void **state)
+{
+	struct gsi_report report;
+	uint64_t received, lost;
+	uint32_t tag = 0;
+
+	(void)state;
+	for (uint32_t sent = 0; sent < FLOOD; sent += SEGMENTS)
+		send_unowned(sent, SEGMENTS);
+	while (gsi_child_next(&child, tag < SEGMENTS ? CHILD_TIMEOUT_MS : 200, &report)) {
+		assert_int_equal(report.mad.reason, GSI_MATCH_UNOWNED);
+		if (tag < SEGMENTS)
+			assert_int_equal(mad_tag(report.mad.bytes), tag++);
+	}
+	assert_int_equal(tag, SEGMENTS);
 	/* On a busy host some of them may arrive late. */
-	make(SEGMENTS);
+	make(FLOOD);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	do
 		assert_true(gsi_child_next(&child, CHILD_TIMEOUT_MS, &report));
-	while (mad_tag(report.mad.bytes) != SEGMENTS);
+	while (mad_tag(report.mad.bytes) != FLOOD);
 	assert_int_equal(report.mad.reason, GSI_MATCH_LOCAL);
 	received = gsi_child_count(&child, PROGRESS_COUNT_MAD_RECEIVED);
 	lost = gsi_child_count(&child, PROGRESS_COUNT_MAD_OVERFLOW) +
 	       gsi_child_count(&child, PROGRESS_COUNT_RECEIVE_OVERFLOW);
-	assert_true(received > 1 && received + lost <= FLOOD + 1);
+	assert_true(received > SEGMENTS && received + lost <= FLOOD + 1);
 }
 
 int main(void)
@@ -182,6 +274,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_keys, open_demux, close_demux),
 		cmocka_unit_test_setup_teardown(test_damaged, open_demux, close_demux),
 		cmocka_unit_test_setup_teardown(test_no_mad, open_demux, close_demux),
+		cmocka_unit_test_setup_teardown(test_full_queue, open_demux, close_demux),
 		cmocka_unit_test_setup_teardown(test_flood, open_demux, close_demux),
 	};
 
