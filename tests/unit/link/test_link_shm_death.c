@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "link/shm/memfd.h"
+
 enum { BYTES = 4000 };
 
 /* After the reader of a ring has been killed, a new process is reached by a new peer. */
@@ -200,16 +202,31 @@ static void run_child(struct link_fixture *fixture, struct link_peer *peer)
 	_exit(ring[UROCE_ABI_RING_STRIDE - 1] == 0x77 && region[(1 << 20) - 1] == 0x77 ? 0 : 14);
 }
 
+/*
+ * Fails unless this process still has the lock on its region, by which writers see that it is
+ * alive.  fcntl(2) shows a process no lock of its own, so a forked child looks.
+ */
+static void expect_region_locked(const struct link_fixture *fixture)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(memfd_owner_alive(fixture->addr->region->fd) == 1 ? 0 : 1);
+	await_child(child, NULL);
+}
+
 /* A forked child has no access to shared memory; its parent continues to use it. */
 static void test_fork(void **state)
 {
 	struct link_fixture *fixture = *state;
+	const struct link_channel *channel;
 	struct link_peer *peer;
 	pid_t child;
 
 	shm_start_child(fixture);
 	peer = shm_open_memory(fixture);
 	shm_let_child_share(fixture);
+	channel = fixture->addr->channel[fixture->child.slot];
 	assert_non_null(fixture->addr->region);
 	assert_int_equal(count_regions(), 2);
 	link_fork_wait_openers(fixture->link);
@@ -219,11 +236,13 @@ static void test_fork(void **state)
 		run_child(fixture, peer);
 	link_fork_parent(fixture->link);
 	await_child(child, NULL);
+	expect_region_locked(fixture);
 	assert_int_equal(shm_send(fixture, peer, 5, BYTES), 0);
 	shm_expect(fixture, 5, true);
 	link_peer_close(peer);
-	/* A new peer works too: the forked child has not removed the lock on the region. */
+	/* A new peer gets the same channel, because the region that it leads to is locked too. */
 	peer = shm_open_memory(fixture);
+	assert_ptr_equal(fixture->addr->channel[fixture->child.slot], channel);
 	assert_int_equal(shm_send(fixture, peer, 6, BYTES), 0);
 	shm_expect(fixture, 6, true);
 	link_peer_close(peer);
