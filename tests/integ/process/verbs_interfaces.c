@@ -183,6 +183,17 @@ static void a_deleted_interface_ends_its_device(void **state)
 	ip("link delete dlA");
 }
 
+/* Kills the child, which must be alive until then: its network namespace ends with it. */
+static void kill_child(pid_t child)
+{
+	int status;
+
+	assert_return_code(kill(child, SIGKILL), errno);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
 static void a_moved_interface_ends_its_device(void **state)
 {
 	struct ibv_context *context;
@@ -196,6 +207,7 @@ static void a_moved_interface_ends_its_device(void **state)
 	context = open_device("uroce_mvA");
 	assert_return_code(pipe(ready), errno);
 	child = fork();
+	assert_return_code(child, errno);
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (unshare(CLONE_NEWNET) || write(ready[1], "", 1) != 1)
@@ -206,8 +218,7 @@ static void a_moved_interface_ends_its_device(void **state)
 	ip("link set mvA netns %d", child);
 	assert_is_gone(context);
 	assert_int_equal(ibv_close_device(context), 0);
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	kill_child(child);
 	close(ready[0]);
 	close(ready[1]);
 }
