@@ -63,14 +63,25 @@ static void await_state(struct ibv_context *context, enum ibv_port_state state)
 	assert_int_equal(port.state, state);
 }
 
+static void await_name(const struct ibv_context *context, const char *name)
+{
+	for (int waited = 0; waited < PATIENCE_MS; waited += 10) {
+		if (!strcmp(ibv_get_device_name(context->device), name))
+			return;
+		usleep(10000);
+	}
+	assert_string_equal(ibv_get_device_name(context->device), name);
+}
+
 /* Checks that the context's device has this name and, at GID index 0, address 192.0.2.LAST. */
 static void assert_is(struct ibv_context *context, const char *name, uint8_t last)
 {
 	struct ibv_gid_entry entry;
 	union ibv_gid gid;
 
+	/* Until the kernel has reported the new name, the state may be that before the change. */
+	await_name(context, name);
 	await_state(context, IBV_PORT_ACTIVE);
-	assert_string_equal(ibv_get_device_name(context->device), name);
 	assert_ptr_equal(context->device, find_device(name));
 	assert_int_equal(ibv_query_gid_ex(context, 1, 0, &entry, 0), 0);
 	assert_int_equal(entry.ndev_ifindex, if_nametoindex(name + 6));
