@@ -3,7 +3,6 @@
 import itertools
 import re
 import shutil
-import signal
 import time
 
 import pytest
@@ -241,28 +240,6 @@ def test_killed_end_says_goodbye(request, where, victim):
     place = request.getfixturevalue(where)
     # The peer's queue pair would need seven retries of half a second each.
     harness.in_time(lambda: told_of_death(place, victim), 2.5)
-
-
-def test_stopped_holder(loopback):
-    """The first process that uses queue pair 1 of the address is stopped, as in a debugger.  Others
-    can still connect, and the stopped process can be connected to when it continues."""
-    words = ["-a", "127.0.0.1", "-p"]
-    ports = [next(PORTS), next(PORTS)]
-    servers = []
-    for port in ports:
-        servers.append(loopback.start("rping", "-s", "-P", *words, port))
-        await_listener(loopback, servers[-1], port)
-    before = loopback.start("rping", "-c", "-v", *words, ports[1])
-    before.await_words("rdma-ping-1:")
-    servers[0].popen.send_signal(signal.SIGSTOP)
-    for _ in range(2):
-        loopback.run("rping", "-c", "-C", 3, *words, ports[1]).done()
-    last = 1 + before.output.count("rdma-ping-") + 20
-    before.await_words(f"rdma-ping-{last}:")
-    servers[0].popen.send_signal(signal.SIGCONT)
-    for port in ports:
-        loopback.run("rping", "-c", "-C", 3, *words, port).done()
-    assert all(process.running() for process in (before, *servers))
 
 
 def test_killed_server(loopback):
