@@ -95,8 +95,7 @@ def test_udaddy(request, where):
 @WHERE
 def test_rdma_client(request, where):
     """Right after the last message, whose sender waits for an ACK, both ends stop their queue pair,
-    disconnect and wait for the disconnection.  Without the ACK this would take four seconds, and
-    six if the process that ends first discarded MADs for the other one."""
+    disconnect and wait for the disconnection.  Without the ACK this would take four seconds."""
     place = request.getfixturevalue(where)
 
     def meet():

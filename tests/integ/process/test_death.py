@@ -150,19 +150,22 @@ def connected_after_deaths(place):
 
 
 def test_the_next_one_starts_at_once(loopback):
-    """Processes connect at once after the creator of the shared port, or every process, has ended.
-    """
+    """Processes connect at once after the older one, or both of those before them, have ended."""
     harness.in_time(lambda: connected_after_deaths(loopback), 1)
 
 
-def test_the_creator_of_the_port_dies(loopback):
-    """The processes that share the port continue undisturbed, and others can still join."""
-    creator = verbs_peer.start(loopback)
+def test_the_first_process_dies(loopback):
+    """The broker keeps the socket of a process that has ended, so the sockets of all others keep
+    their indexes in the group: the kernel still delivers their packets to them, and not to
+    processes that have to forward them.  Others can still join."""
+    first = verbs_peer.start(loopback)
     other = verbs_peer.start(loopback)
-    creator.connect(other.here)
-    first, second = verbs_peer.pair(loopback)
-    creator.process.kill()
+    first.connect(other.here)
+    pair = verbs_peer.pair(loopback)
+    first.process.kill()
     for _ in range(50):
-        assert first.do("write") == verbs_peer.SUCCESS
-    third, fourth = verbs_peer.pair(loopback)
-    assert third.do("read") == fourth.do("write") == second.do("read") == verbs_peer.SUCCESS
+        assert pair[0].do("write") == verbs_peer.SUCCESS
+    later = verbs_peer.pair(loopback)
+    assert later[0].do("read") == later[1].do("write") == pair[1].do("read") == verbs_peer.SUCCESS
+    for end in (other, *pair, *later):
+        assert loopback.stat(end.pid)["counters"]["forwarded"] == 0
