@@ -194,6 +194,7 @@ void side_make(struct side *side, unsigned int number, enum eng_qp_type type, ui
 	side->number = number;
 	make_regions(side);
 	side->datagrams = type == ENG_UD;
+	side->reliable = type == ENG_RC;
 	make_qp(side, type);
 	set_attr(side, mtu);
 	side_raise(side, ENG_RTS);
@@ -206,6 +207,7 @@ void side_raise(struct side *side, enum eng_qp_state to)
 	side->done_send = side->next_send;
 	/* Shared receives stay, except for the one that was in use. */
 	side->done_recv = side->next_recv - eng_ring_used(&side->rq);
+	side->packets_due = 0;
 	side->has_burst = false;
 	for (unsigned int s = ENG_INIT; s <= to; s++)
 		eng_set_state(side->qp, (enum eng_qp_state)s, script.now);
@@ -231,6 +233,16 @@ static uint32_t fill_sges(struct side *side, struct eng_sge *sge, uint32_t *coun
 	return length;
 }
 
+/* Posts the request, which is complete. */
+static void push(struct side *side, const struct eng_send_wqe *wqe)
+{
+	uint32_t mtu = eng_qp_attr(side->qp)->mtu;
+
+	side->packets_due += wqe->length ? (wqe->length - 1) / mtu + 1 : 1;
+	eng_sq_push(side->qp);
+	eng_flush(side->qp);
+}
+
 void side_post_send(struct side *side)
 {
 	enum eng_qp_state state = eng_qp_state(side->qp);
@@ -247,8 +259,7 @@ void side_post_send(struct side *side)
 	wqe->immediate = rkey;
 	if (wqe->op == ENG_LOCAL_INV || wqe->op == ENG_BIND_MW) {
 		wqe->bind.rkey = rkey;
-		eng_sq_push(side->qp);
-		eng_flush(side->qp);
+		push(side, wqe);
 		return;
 	}
 	if (side->datagrams) {
@@ -283,8 +294,7 @@ void side_post_send(struct side *side)
 		wqe->sge_count = 0;
 		wqe->remote.flush = 1 + rkey % 3 + (rkey & WIRE_FLUSH_MR);
 	}
-	eng_sq_push(side->qp);
-	eng_flush(side->qp);
+	push(side, wqe);
 }
 
 void side_post_recv(struct side *side)

@@ -60,7 +60,10 @@ struct side {
 	struct eng_piece pieces[MAX_PIECES];
 	uint8_t staging[STAGING_BYTES];
 	bool has_burst;
-	bool datagrams;		       /* UD */
+	bool datagrams; /* UD */
+	bool reliable;	/* RC */
+	/* UC and UD: packets that the requests posted since RESET may still send; others: unused */
+	uint64_t packets_due;
 	uint64_t next_send, next_recv; /* wr_id of the next request to post */
 	uint64_t done_send, done_recv; /* lowest wr_id that may complete next */
 	unsigned int number;

@@ -7,18 +7,21 @@
  *
  * Invariants: no assertion of the engine fires; memory outside of the regions, and regions without
  * access rights, are not accessed; packets parse and follow the rules of a burst; each request
- * completes at most once and in order; deadlines that are served advance; sending ends.
+ * completes at most once and in order; deadlines that are served advance; sending ends
+ * (most_bursts(), spend()).
  */
 #include <string.h>
 
 #include "engine/base/psn.h"
+#include "engine/cc/cc.h"
 #include "engine_side.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define WIRE_SLOTS 64
 #define MAX_STEPS 400
-#define MAX_BURSTS 300
+/* Bursts in a row of UC and UD, whose messages of up to 2 GB would take too long. */
+#define MAX_UNRELIABLE_BURSTS 300
 
 struct flight {
 	uint8_t *bytes;
@@ -91,10 +94,36 @@ static struct eng_tx_ctx hint_of(uint8_t how)
 	};
 }
 
+/*
+ * Returns the largest number of bursts that the engine may send without a packet from its peer
+ * while no time passes.  Reliable services: a full window of requests, the same requests once more
+ * (loss recovery), and as many bytes of READ responses as pacing allows at once, each with one
+ * packet a burst; each of SLOTS messages may end in a short packet.  FEW is for ACKs, NAKs and ACK
+ * probes.
+ */
+static unsigned int most_bursts(const struct side *side)
+{
+	enum { FEW = 16 };
+	unsigned int window = CC_DEFAULT_PACKETS * (WIRE_MAX_MTU / eng_qp_attr(side->qp)->mtu);
+
+	return side->reliable ? 3 * (window + SLOTS) + FEW : MAX_UNRELIABLE_BURSTS;
+}
+
+/* UC and UD send only requests, and each packet of a request only once. */
+static void spend(struct side *side)
+{
+	if (side->reliable)
+		return;
+	require(side->burst.kind == ENG_BURST_REQUESTS);
+	require(side->burst.packets <= side->packets_due);
+	side->packets_due -= side->burst.packets;
+}
+
 static void transmit(struct side *side)
 {
 	uint8_t how = next8();
-	unsigned int bursts = how & 0x80 ? MAX_BURSTS : 1;
+	bool until_idle = how & 0x80;
+	unsigned int bursts = until_idle ? most_bursts(side) : 1;
 	const struct eng_tx_ctx ctx = hint_of(how);
 
 	while (bursts-- > 0) {
@@ -114,15 +143,19 @@ static void transmit(struct side *side)
 		if (!side->has_burst)
 			return;
 		check_burst(side);
+		spend(side);
 	}
-	/* A bare responder with nothing long to answer comes to an end. */
+	/* The rest of the requests of UC and UD is counted by spend(). */
+	require(!until_idle || !side->reliable);
 }
 
 /* The link has refused the burst, which is known before anything else happens to the QP. */
 static void unsent(struct side *side)
 {
-	if (side->has_burst)
+	if (side->has_burst) {
 		eng_tx_rollback(side->qp, &side->burst);
+		side->packets_due += side->burst.packets;
+	}
 	side->has_burst = false;
 }
 
