@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Messages, calls and time in any order for one connection manager, whose peer is the input or the
- * manager itself.  At the end everything is destroyed, and nothing may be left.  A step is a byte:
- * the lower half is the action, the upper half the connection.
+ * manager itself.  No event may follow the final one of its connection.  At the end everything is
+ * destroyed, and nothing may be left.  A step is a byte: the lower half is the action, the upper
+ * half the connection.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ static struct {
 	struct cm *cm;
 	struct cm_conn *conn[CONNS];
 	uint64_t now;
+	uint32_t reported[CONNS]; /* set of 1 << event type */
 	uint32_t alive, room;
 	uint32_t on_wire;
 	uint8_t wire[WIRE][MAD_BYTES];
@@ -79,6 +81,25 @@ static void on_send(void *owner, const struct cm_path *to, const uint8_t *mad)
 	memcpy(world.wire[world.on_wire++ % WIRE], mad, MAD_BYTES);
 }
 
+/*
+ * Checks the event against those reported before for the same connection, which is never connected
+ * again: each type is reported at most once, none follows a final one, and only the end of timewait
+ * follows a disconnection.  A destroyed connection has left its place.
+ */
+static void check_order(struct cm_conn *conn, enum cm_event_type type)
+{
+	const uint32_t final = 1u << CM_EVENT_REJECTED | 1u << CM_EVENT_UNREACHABLE |
+			       1u << CM_EVENT_SIDR_REP | 1u << CM_EVENT_TIMEWAIT_EXIT;
+	const uint32_t disconnected = 1u << CM_EVENT_DISCONNECTED;
+	struct cm_conn **place = cm_conn_user(conn);
+	uint32_t *reported = &world.reported[place - world.conn];
+
+	require(*place == conn);
+	require(!(*reported & (final | 1u << type)));
+	require(!(*reported & disconnected) == (type != CM_EVENT_TIMEWAIT_EXIT));
+	*reported |= 1u << type;
+}
+
 /* With REP or ESTABLISHED the attributes of the queue pair must be known. */
 static void on_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
 {
@@ -86,15 +107,20 @@ static void on_event(void *owner, struct cm_conn *conn, const struct cm_event *e
 
 	(void)owner;
 	require(conn && event->type < CM_EVENTS);
+	check_order(conn, event->type);
 	if (event->type == CM_EVENT_REP || event->type == CM_EVENT_ESTABLISHED)
 		require(cm_qp_attr(conn, &attr) == CM_OK);
 }
 
+/* Returns a place for a new connection, for which no event has been reported. */
 static struct cm_conn **free_place(void)
 {
-	for (uint32_t i = 0; i < CONNS; i++)
-		if (!world.conn[i])
+	for (uint32_t i = 0; i < CONNS; i++) {
+		if (!world.conn[i]) {
+			world.reported[i] = 0;
 			return &world.conn[i];
+		}
+	}
 	return NULL;
 }
 
