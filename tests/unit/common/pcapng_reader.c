@@ -33,20 +33,23 @@ static uint16_t u16_at(size_t offset)
 
 /*
  * Returns the offset of the value of the option with this code in [from, to), and its length; 0 if
- * there is no such option.
+ * there is no such option.  Value and padding must be in [from, to), too.
  */
 static size_t find_option(size_t from, size_t to, uint16_t code, uint16_t *length)
 {
+	assert_true(from <= to);
 	while (from < to) {
-		uint16_t found = u16_at(from);
+		uint16_t found;
 
+		assert_true(from + 4 <= to);
+		found = u16_at(from);
 		*length = u16_at(from + 2);
 		if (found == 0) {
 			assert_int_equal(*length, 0);
 			assert_int_equal(from + 4, to);
 			return 0;
 		}
-		assert_true(from + 4 + *length <= to);
+		assert_true(from + 4 + (*length + 3u) / 4 * 4 <= to);
 		if (found == code)
 			return from + 4;
 		from += 4 + (*length + 3u) / 4 * 4;
@@ -59,13 +62,17 @@ static void parse_interface(size_t at, uint32_t length)
 	uint16_t bytes;
 	size_t option;
 
+	assert_true(length >= 20);
 	assert_int_equal(u16_at(at + 8), 1); /* Ethernet */
 	file.snaplen = u32_at(at + 12);
 	option = find_option(at + 16, at + length - 4, 9, &bytes);
 	assert_true(option && bytes == 1 && file.bytes[option] == 9); /* nanoseconds */
 	option = find_option(at + 16, at + length - 4, 11, &bytes);
-	if (option)
+	if (option) {
+		/* The first byte is the language of the filter. */
+		assert_true(bytes >= 1 && bytes <= sizeof(file.filter));
 		memcpy(file.filter, file.bytes + option + 1, bytes - 1u);
+	}
 }
 
 static void parse_packet(size_t at, uint32_t length)
@@ -75,13 +82,14 @@ static void parse_packet(size_t at, uint32_t length)
 	uint16_t bytes;
 
 	assert_true(file.packets < PCAPNG_SEEN_MAX);
+	assert_true(length >= 32);
 	assert_int_equal(u32_at(at + 8), 0);
 	seen->time = (uint64_t)u32_at(at + 12) << 32 | u32_at(at + 16);
 	seen->captured = u32_at(at + 20);
 	seen->original = u32_at(at + 24);
 	assert_true(seen->captured <= seen->original && seen->captured <= file.snaplen);
+	assert_true(seen->captured <= length - 32);
 	options = at + 28 + (seen->captured + 3) / 4 * 4;
-	assert_true(options + 4 <= at + length);
 	memcpy(seen->bytes, file.bytes + at + 28,
 	       seen->captured < sizeof(seen->bytes) ? seen->captured : sizeof(seen->bytes));
 	option = find_option(options, at + length - 4, 2, &bytes);
@@ -90,6 +98,7 @@ static void parse_packet(size_t at, uint32_t length)
 	seen->comment[0] = '\0';
 	option = find_option(options, at + length - 4, 1, &bytes);
 	if (option) {
+		assert_true(bytes < sizeof(seen->comment));
 		memcpy(seen->comment, file.bytes + option, bytes);
 		seen->comment[bytes] = '\0';
 	}
@@ -98,8 +107,10 @@ static void parse_packet(size_t at, uint32_t length)
 static void parse_statistics(size_t at, uint32_t length)
 {
 	uint16_t bytes;
-	size_t option = find_option(at + 20, at + length - 4, 4, &bytes);
+	size_t option;
 
+	assert_true(length >= 24);
+	option = find_option(at + 20, at + length - 4, 4, &bytes);
 	assert_true(option && bytes == 8);
 	memcpy(&file.received, file.bytes + option, 8);
 	option = find_option(at + 20, at + length - 4, 5, &bytes);
@@ -125,6 +136,7 @@ static void parse_blocks(void)
 		assert_true(is_length(at, length));
 		assert_int_equal(u32_at(at + length - 4), length);
 		if (at == 0) {
+			assert_true(length >= 28);
 			assert_int_equal(type, 0x0a0d0d0a);
 			assert_int_equal(u32_at(8), 0x1a2b3c4d);
 			memcpy(version, file.bytes + 12, sizeof(version));
