@@ -296,6 +296,7 @@ static const struct mutant mutants[] = {
 
 static const uint32_t mutant_count = sizeof(mutants) / sizeof(mutants[0]);
 
+/* Any order would do, since each mutant runs in a new world and its own process (sim/main.c). */
 const struct mutant *mutant_at(uint32_t n)
 {
 	if (n < mutant_count)
@@ -309,7 +310,6 @@ const struct mutant *mutant_at(uint32_t n)
 	n -= mutants_of_schedule_count;
 	if (n < mutants_of_losses_count)
 		return &mutants_of_losses[n];
-	/* Last, since a world that has run flows has more room than those before had. */
 	n -= mutants_of_losses_count;
 	return n < mutants_of_flows_count ? &mutants_of_flows[n] : NULL;
 }
