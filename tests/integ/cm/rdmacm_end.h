@@ -55,6 +55,21 @@ static inline void expect(struct rdma_event_channel *channel, enum rdma_cm_event
 	rdma_ack_cm_event(event);
 }
 
+/* Polls the next completion, which must be successful and arrive within PATIENCE_MS. */
+static inline void await_completion(struct cm_end *end)
+{
+	struct ibv_wc wc;
+	int got = 0;
+
+	for (unsigned int i = 0; !got && i < PATIENCE_MS; i++) {
+		got = ibv_poll_cq(end->cq, 1, &wc);
+		if (!got)
+			usleep(1000);
+	}
+	assert_int_equal(got, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
 /* The kernel reports the carrier some time after the interface was set up. */
 static inline void await_device(const char *name)
 {

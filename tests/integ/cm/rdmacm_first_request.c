@@ -153,7 +153,6 @@ static void connect_and_send(uint16_t port, struct ibv_srq **srq)
 	struct rdma_cm_id *listener;
 	struct ibv_qp_init_attr attr;
 	struct ibv_qp *qp;
-	struct ibv_wc wc;
 
 	listen_at(&passive, &address);
 	listener = passive.id;
@@ -169,9 +168,7 @@ static void connect_and_send(uint16_t port, struct ibv_srq **srq)
 	expect(active.channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	send_at_once(&active, qp);
 	expect(passive.channel, RDMA_CM_EVENT_ESTABLISHED);
-	while (ibv_poll_cq(passive.cq, 1, &wc) == 0)
-		;
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	await_completion(&passive);
 	assert_memory_equal(passive.bytes, "hello", 5);
 	if (srq)
 		assert_true(is_shown("\"credits_missed\":1", 20));

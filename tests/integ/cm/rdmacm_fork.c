@@ -90,20 +90,6 @@ static void disconnect_ends(struct cm_end *from, struct cm_end *to)
 	close_end(to);
 }
 
-static void await_completion(struct cm_end *end)
-{
-	struct ibv_wc wc;
-	int got = 0;
-
-	for (unsigned int i = 0; !got && i < PATIENCE_MS; i++) {
-		got = ibv_poll_cq(end->cq, 1, &wc);
-		if (!got)
-			usleep(1000);
-	}
-	assert_int_equal(got, 1);
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-}
-
 static void send_message(struct cm_end *from, struct cm_end *to, char letter)
 {
 	struct ibv_sge in = { (uintptr_t)to->bytes, sizeof(to->bytes), to->mr->lkey };

@@ -5,13 +5,14 @@
  * anything: an adapter continues without the process.  Or the receiver reports the message through
  * a socket, and the sender moves its queue pair to ERR.
  */
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_pair.h"
+#include "verbs_fixture.h"
 
 enum {
 	LENGTH = 100,
@@ -46,20 +47,23 @@ static void meet(int fd)
 
 static void receive(struct verbs_end *end, unsigned int count, bool events)
 {
+	struct pollfd fd = { .fd = end->channel->fd, .events = POLLIN };
 	struct ibv_cq *cq;
 	void *context;
 	struct ibv_wc wc;
 
 	while (count) {
 		if (events) {
+			assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
 			assert_int_equal(ibv_get_cq_event(end->channel, &cq, &context), 0);
 			ibv_ack_cq_events(cq, 1);
 			assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		}
-		while (count && ibv_poll_cq(end->cq, 1, &wc) > 0) {
+		while (count && fixture_next(end->cq, &wc, events ? 0 : PATIENCE_MS)) {
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 			count--;
 		}
+		assert_true(events || count == 0);
 	}
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "verbs_pair.h"
+#include "verbs_fixture.h"
 
 enum {
 	POSTERS = 3,
@@ -22,6 +22,7 @@ enum {
 
 static struct pair pair;
 static atomic_uint failed, sent, completed;
+static atomic_bool over; /* all WRITEs have completed, or none does any more */
 
 /* Counts a request as outstanding.  Returns false if there are DEPTH already. */
 static bool take_place(void)
@@ -36,7 +37,7 @@ static void *post_writes(void *arg)
 {
 	size_t offset = (size_t)(uintptr_t)arg * 4096;
 
-	for (int i = 0; i < MESSAGES;) {
+	for (int i = 0; i < MESSAGES && !atomic_load(&over);) {
 		if (!take_place()) {
 			usleep(10);
 			continue;
@@ -57,7 +58,7 @@ static void *poll_writes(void *arg)
 	int got;
 
 	(void)arg;
-	while (atomic_load(&completed) < POSTERS * MESSAGES) {
+	while (!atomic_load(&over)) {
 		got = ibv_poll_cq(pair.a.cq, 8, wc);
 		if (got < 0) {
 			atomic_fetch_add(&failed, 1);
@@ -85,6 +86,20 @@ static void *register_and_not(void *arg)
 	return NULL;
 }
 
+/* Waits until all WRITEs have completed, or none has for PATIENCE_MS, and ends their threads. */
+static void await_writes(void)
+{
+	unsigned int seen = 0, now;
+	int idle_ms = 0;
+
+	while ((now = atomic_load(&completed)) < POSTERS * MESSAGES && idle_ms < PATIENCE_MS) {
+		idle_ms = now == seen ? idle_ms + 1 : 0;
+		seen = now;
+		usleep(1000);
+	}
+	atomic_store(&over, true);
+}
+
 static void one_queue_pair(void **state)
 {
 	pthread_t threads[POSTERS + POLLERS + 1];
@@ -94,12 +109,14 @@ static void one_queue_pair(void **state)
 	atomic_store(&sent, 0);
 	atomic_store(&completed, 0);
 	atomic_store(&failed, 0);
+	atomic_store(&over, false);
 	pair_open(&pair, &(struct pair_options){ .cqe = 2 * DEPTH, .send_wr = DEPTH + POSTERS });
 	for (uintptr_t i = 0; i < POSTERS; i++)
 		pthread_create(&threads[count++], NULL, post_writes, (void *)i);
 	for (int i = 0; i < POLLERS; i++)
 		pthread_create(&threads[count++], NULL, poll_writes, NULL);
 	pthread_create(&threads[count++], NULL, register_and_not, NULL);
+	await_writes();
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(atomic_load(&failed), 0);
@@ -123,7 +140,6 @@ static void live(struct ibv_context *context, int lives)
 		struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad;
 		struct ibv_recv_wr recv = { .wr_id = 3 }, *bad_recv;
 		struct ibv_wc wc;
-		int got;
 
 		if (!a || !b || to_init(a, 0) || to_init(b, 0) || to_rtr(a, b->qp_num, &options) ||
 		    to_rtr(b, a->qp_num, &options) || to_rts(a, &options) || to_rts(b, &options) ||
@@ -131,11 +147,12 @@ static void live(struct ibv_context *context, int lives)
 			atomic_fetch_add(&failed, 1);
 			return;
 		}
-		do
-			got = ibv_poll_cq(cq, 1, &wc);
-		while (!got);
-		if (got != 1 || wc.status || wc.wr_id != 3)
+		if (!fixture_next(cq, &wc, PATIENCE_MS)) {
+			print_error("a receive has no completion\n");
 			atomic_fetch_add(&failed, 1);
+		} else if (wc.status || wc.wr_id != 3) {
+			atomic_fetch_add(&failed, 1);
+		}
 		/* The ACK is still in flight, or the peer is destroyed before it arrives. */
 		if (ibv_destroy_qp(i % 2 ? a : b) || ibv_destroy_qp(i % 2 ? b : a) ||
 		    ibv_destroy_cq(cq) || ibv_dealloc_pd(pd))
