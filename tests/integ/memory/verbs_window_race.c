@@ -44,7 +44,7 @@ static void *keep_writing(void *key)
 		wr.wr.rdma.remote_addr = (uintptr_t)pair.b.buffer;
 		if (ibv_post_send(pair.a.qp, &wr, &bad))
 			break;
-		if (!fixture_next(pair.a.cq, &wc, PATIENCE_MS)) {
+		if (fixture_poll(pair.a.cq, &wc, PATIENCE_MS) != 1) {
 			print_error("a WRITE has no completion\n");
 			break;
 		}

@@ -147,7 +147,7 @@ static void live(struct ibv_context *context, int lives)
 			atomic_fetch_add(&failed, 1);
 			return;
 		}
-		if (!fixture_next(cq, &wc, PATIENCE_MS)) {
+		if (fixture_poll(cq, &wc, PATIENCE_MS) != 1) {
 			print_error("a receive has no completion\n");
 			atomic_fetch_add(&failed, 1);
 		} else if (wc.status || wc.wr_id != 3) {

@@ -255,7 +255,7 @@ static void *stream(void *arg)
 	while (sent < MESSAGES || received < MESSAGES) {
 		for (; posted < MESSAGES && posted - sent < UNDER_WAY; posted++)
 			assert_int_equal(send_to(end, NULL, 0), 0);
-		if (!fixture_next(end->send_cq, &wc, PATIENCE_MS)) {
+		if (fixture_poll(end->send_cq, &wc, PATIENCE_MS) != 1) {
 			print_error("no completion after %u sent and %u received\n", sent,
 				    received);
 			return end;

@@ -181,10 +181,10 @@ static inline int fixture_post_datagram(struct ibv_qp *qp, struct ibv_ah *ah, ui
 }
 
 /*
- * Polls the next completion.  Returns false if there is none within timeout_ms (0: one poll).  If a
- * poll fails, returns true with status IBV_WC_FATAL_ERR: other threads than cmocka's cannot assert.
+ * Polls until there is a completion, or a poll fails, or timeout_ms have passed (0: one poll).
+ * Returns the result of the last ibv_poll_cq().  Asserts nothing, so that any thread may call it.
  */
-static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int timeout_ms)
+static inline int fixture_poll(struct ibv_cq *cq, struct ibv_wc *wc, int timeout_ms)
 {
 	struct timespec begin, now;
 	int got;
@@ -196,9 +196,16 @@ static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int timeou
 	} while (!got &&
 		 (now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
 			 timeout_ms);
-	if (got < 0)
-		wc->status = IBV_WC_FATAL_ERR;
-	return got != 0;
+	return got;
+}
+
+/* fixture_poll() that must not fail.  Returns false if there is no completion in time. */
+static inline bool fixture_next(struct ibv_cq *cq, struct ibv_wc *wc, int timeout_ms)
+{
+	int got = fixture_poll(cq, wc, timeout_ms);
+
+	assert_true(got >= 0);
+	return got == 1;
 }
 
 static inline struct ibv_wc fixture_expect(struct ibv_cq *cq, uint64_t wr_id,
