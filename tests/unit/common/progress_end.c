@@ -7,9 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Far above the time that any wait here takes, even on a busy machine under a sanitizer. */
-#define PATIENCE_NS UINT64_C(20000000000)
-
 const uint8_t end_loopback[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };
 
 void (*end_mapping)(void);
@@ -228,7 +225,7 @@ bool end_receive(struct progress_end *end, void *bytes, uint32_t length)
 
 bool end_poll_for(struct progress *progress, atomic_uint *counter, unsigned int value)
 {
-	uint64_t until = progress_now() + PATIENCE_NS;
+	uint64_t until = progress_now() + END_PATIENCE_NS;
 
 	while (atomic_load(counter) < value) {
 		if (progress_now() > until)
@@ -240,7 +237,7 @@ bool end_poll_for(struct progress *progress, atomic_uint *counter, unsigned int 
 
 bool end_wait_for(atomic_uint *counter, unsigned int value)
 {
-	uint64_t until = progress_now() + PATIENCE_NS;
+	uint64_t until = progress_now() + END_PATIENCE_NS;
 
 	while (atomic_load(counter) < value) {
 		if (progress_now() > until)

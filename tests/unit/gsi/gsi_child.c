@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "broker/names.h"
+#include "find_broker.h"
 #include "link_child.h"
 #include "progress_end.h"
 #include "progress/loop.h"
@@ -382,32 +382,11 @@ struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_
 	return what.mad;
 }
 
-/* Connects to the broker and returns its process id. */
-static pid_t find_broker(struct names_search_result *found)
-{
-	struct ucred cred;
-	socklen_t bytes = sizeof(cred);
-	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, found);
-
-	assert_true(fd >= 0);
-	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	close(fd);
-	return cred.pid;
-}
-
-pid_t gsi_broker_pid(void)
-{
-	struct names_search_result found;
-
-	return find_broker(&found);
-}
-
 void gsi_fail_lost(uint32_t tag)
 {
-	struct names_search_result found;
-	pid_t broker = find_broker(&found);
+	unsigned int number;
+	pid_t broker = find_broker(&number);
 
 	/* The first broker of a namespace has number 0; a change of brokers can lose MADs. */
-	fail_msg("MAD %u does not arrive; broker: number %u, process %d", tag, found.number,
-		 (int)broker);
+	fail_msg("MAD %u does not arrive; broker: number %u, process %d", tag, number, (int)broker);
 }

@@ -102,8 +102,6 @@ int gsi_child_send(struct gsi_child *child, const uint8_t sgid[16], const uint8_
 bool gsi_child_next(struct gsi_child *child, int timeout_ms, struct gsi_report *report);
 /* Expects that the next report is of a MAD with this tag and reason.  Returns the MAD. */
 struct gsi_mad gsi_child_expect(struct gsi_child *child, uint32_t tag, enum gsi_match reason);
-/* Returns the process id of the broker that new clients of this user get. */
-pid_t gsi_broker_pid(void);
 /* Fails the test because the MAD with this tag has not arrived; the message names the broker. */
 void gsi_fail_lost(uint32_t tag);
 

@@ -3,6 +3,7 @@
  * Queue pair 1 shared by processes: MADs reach the right process, even when other processes are
  * killed.
  */
+#include "find_broker.h"
 #include "gsi_child.h"
 
 #include <errno.h>
@@ -420,7 +421,7 @@ static void test_owner_dies_meanwhile(void **state)
 	for (unsigned int i = 0; i < 3; i++)
 		gsi_child_start(&children[i], 0, loopback4);
 	assert_int_equal(gsi_child_bind(&children[1], any4, &port, 0, true, NULL), 0);
-	broker = gsi_broker_pid();
+	broker = find_broker(NULL);
 	kill(broker, SIGSTOP);
 	spec = request(port, 1);
 	assert_int_equal(gsi_child_send(&children[2], loopback4, loopback4, &spec), 0);

@@ -8,8 +8,6 @@
 #include "progress/loop.h"
 #include "progress/progress_priv.h"
 
-#define PATIENCE_NS UINT64_C(20000000000)
-
 /* Minimum number of times that queue pair 1 comes into use */
 enum { ROUNDS = 100 };
 
@@ -57,7 +55,7 @@ static void test_events_while_it_ends(void **state)
 		.first_request = on_first_request,
 	};
 	char error[PROGRESS_ERROR_TEXT] = "";
-	uint64_t end = progress_now() + PATIENCE_NS;
+	uint64_t end = progress_now() + END_PATIENCE_NS;
 	pthread_t reporter;
 
 	(void)state;

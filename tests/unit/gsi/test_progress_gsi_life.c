@@ -3,6 +3,7 @@
  * Queue pair 1 with fork(), threads that poll, and network faults; and with many processes that are
  * killed.
  */
+#include "find_broker.h"
 #include "gsi_child.h"
 
 #include <errno.h>
@@ -85,7 +86,7 @@ static void pass_mad(struct gsi_child children[2], uint32_t tag, unsigned int *c
 {
 	struct gsi_child *receiver = &children[tag % 2];
 	const struct mad_spec mad = to(receiver, tag);
-	pid_t broker = gsi_broker_pid(), broker_before;
+	pid_t broker = find_broker(NULL), broker_before;
 	struct gsi_report report;
 
 	for (;;) {
@@ -94,7 +95,7 @@ static void pass_mad(struct gsi_child children[2], uint32_t tag, unsigned int *c
 		if (report.what == GSI_MAD && mad_tag(report.mad.bytes) == tag)
 			break;
 		broker_before = broker;
-		broker = gsi_broker_pid();
+		broker = find_broker(NULL);
 		assert_int_not_equal(broker, broker_before);
 		++*copies;
 	}

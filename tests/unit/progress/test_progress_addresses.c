@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../gsi/gsi_child.h"
+#include "find_broker.h"
 #include "link_child.h"
 #include "progress/path/ud_path.h"
 #include "progress/progress_priv.h"
@@ -178,7 +178,7 @@ static void a_broker_is_replaced(void **state)
 	assert_non_null(listen);
 	end_pair(&a, &b, progress);
 	for (unsigned int i = 1; i <= BROKERS; i++) {
-		assert_int_equal(kill(gsi_broker_pid(), SIGKILL), 0);
+		assert_int_equal(kill(find_broker(NULL), SIGKILL), 0);
 		hear(progress, listen, i);
 		exchange(&a, &b, i % 2);
 	}

@@ -7,8 +7,6 @@
 #include "progress/loop.h"
 #include "progress/thread.h"
 
-#define PATIENCE_NS UINT64_C(20000000000)
-
 enum { ROUNDS = 20, BUFFERS_MAX = 64 };
 
 /*
@@ -48,7 +46,7 @@ static void test_unread_message(void **state)
 		assert_true(end_send(&from, sent, sizeof(sent)));
 		progress_exit_flush();
 		/* On a busy host the progress thread may need more than the 100 ms of the flush. */
-		exit_flush_wait(progress, progress_now() + PATIENCE_NS);
+		exit_flush_wait(progress, progress_now() + END_PATIENCE_NS);
 		assert_int_equal(atomic_load(&to.received), i);
 		assert_int_equal(pending_of(&to), ENG_RESP_NONE);
 		assert_true(end_poll_for(progress, &from.sent, i));
