@@ -15,7 +15,7 @@
 #include <rdma/uroce-broker.h>
 
 enum {
-	NAMES_BACKLOG = 65535, /* of listen(2); the kernel reduces it to net.core.somaxconn */
+	NAMES_BACKLOG = 65535, /* limited by the kernel to net.core.somaxconn */
 };
 
 struct names_search_result {

@@ -150,7 +150,8 @@ def connected_after_deaths(place):
 
 
 def test_the_next_one_starts_at_once(loopback):
-    """Processes connect at once after the older one, or both of those before them, have ended."""
+    """Two processes connect at once after the older one of the pair before them, or both processes
+    of that pair, have ended."""
     harness.in_time(lambda: connected_after_deaths(loopback), 1)
 
 

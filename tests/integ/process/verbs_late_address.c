@@ -78,7 +78,8 @@ static bool is_open(uint32_t address)
 
 struct brokers {
 	unsigned int count;
-	unsigned int version, number; /* of the one with the highest number */
+	/* The version and the number in the name of the broker that has the highest number */
+	unsigned int version, number;
 };
 
 /* Finds the brokers of this network namespace that listen. */

@@ -198,7 +198,7 @@ static void connect_both(struct end *a, struct end *b)
 	connect_to(b, a->qp->qp_num);
 }
 
-/* A thread may receive into a buffer while another sends it. */
+/* Into another part than is sent: one thread may receive while another sends. */
 static void receive(struct end *end)
 {
 	/* A UD receive also gets 40 bytes of a network header. */

@@ -75,8 +75,9 @@ static void test_steering_ipv6(void **state)
 }
 
 /*
- * The process that opened the address first is killed.  The broker keeps its socket, so the sockets
- * of the others keep their indexes: they still receive, and new processes can join.
+ * The process that opened the address first is killed.  The broker keeps its socket in the group,
+ * so that the indexes of the other sockets stay the same.  The other processes still receive, and
+ * new ones can join.
  */
 static void test_first_process_dies(void **state)
 {
