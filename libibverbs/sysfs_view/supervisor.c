@@ -87,6 +87,8 @@ void supervisor_fork(void)
 	sigdelset(&signals, SIGTTIN);
 	sigdelset(&signals, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &signals, &old_mask);
+	/* Before fork(), since the program may list processes before the supervisor runs. */
+	prctl(PR_SET_NAME, "uroce-run");
 	program = fork();
 	if (program <= 0) {
 		if (program == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != supervisor))
@@ -95,7 +97,6 @@ void supervisor_fork(void)
 		sigprocmask(SIG_SETMASK, &old_mask, NULL);
 		return;
 	}
-	prctl(PR_SET_NAME, "uroce-run");
 	/* If chdir() fails, the supervisor keeps its working directory. */
 	(void)!updater_detach(NULL, 0);
 	status = wait_forwarding_signals(program, &signals);
